@@ -1,0 +1,192 @@
+// Package guards holds the named boundary conditions of a shared object and the
+// table that says which of its operations conflict. Both are pure values: they
+// know nothing of queues, threads or actors.
+//
+//	   state ──┐
+//	           ├──► guard ──► holds, or the name of the part that is false
+//	argument ──┘
+//
+// A guard is the condition after "when" in an Ada entry. It has a name, so that
+// a request that waits for it can be explained, and And, Or and Not keep the
+// names of their parts.
+package guards
+
+import (
+	"fmt"
+	"strings"
+)
+
+// None is the argument of an operation that takes none, and the result of one
+// that returns none.
+type None = struct{}
+
+// Guard is a named condition over the state of an object of type S and, if it
+// asks for it, over the argument A of the request that waits. A guard must be
+// free of side effects: it may be asked any number of times, and its answer
+// holds until the next operation that changes the state.
+//
+// The zero Guard has no name and always holds.
+type Guard[S, A any] struct {
+	name   string
+	looks  Looks
+	ask    func(*S, A) (falsePart string)
+	simple func(*S) bool
+}
+
+// Looks says what a guard looks at, and so when it has to be asked again.
+type Looks uint8
+
+const (
+	// AtState guards are asked once for all requests that wait for them.
+	AtState Looks = 0
+	// AtArgument guards are asked once for each request that waits for them.
+	AtArgument Looks = 1 << 0
+	// AtWaiting guards look at how many requests wait, and are asked again
+	// after each arrival and withdrawal too.
+	AtWaiting Looks = 1 << 1
+)
+
+// When returns a guard over the state alone. It panics if name is empty or
+// holds is nil.
+func When[S any](name string, holds func(*S) bool) Guard[S, None] {
+	must(name, holds != nil)
+	return Guard[S, None]{name: name, simple: holds, ask: func(s *S, _ None) string {
+		if holds(s) {
+			return ""
+		}
+		return name
+	}}
+}
+
+// WhenArg returns a guard over the state and the argument of the request. It
+// panics if name is empty or holds is nil.
+func WhenArg[S, A any](name string, holds func(*S, A) bool) Guard[S, A] {
+	must(name, holds != nil)
+	return Guard[S, A]{name: name, looks: AtArgument, ask: func(s *S, a A) string {
+		if holds(s, a) {
+			return ""
+		}
+		return name
+	}}
+}
+
+// WhenWaiting returns a guard over the state that also looks at how many
+// requests wait at the object (Ada's 'Count). It panics if name is empty or
+// holds is nil.
+func WhenWaiting[S any](name string, holds func(*S) bool) Guard[S, None] {
+	g := When(name, holds)
+	g.looks |= AtWaiting
+	return g
+}
+
+func must(name string, body bool) {
+	if name == "" {
+		panic("guards: a guard has no name: give it the words that explain a wait, such as \"not full\"")
+	}
+	if !body {
+		panic(fmt.Sprintf("guards: guard %q has no condition: pass a func that reports whether it holds", name))
+	}
+}
+
+// Over lifts a guard over the state to one over the state and an argument of
+// type A that it ignores, so that it can be combined with guards that do not.
+func Over[A, S any](g Guard[S, None]) Guard[S, A] {
+	lifted := Guard[S, A]{name: g.name, looks: g.looks, simple: g.simple}
+	if g.ask != nil {
+		lifted.ask = func(s *S, _ A) string { return g.ask(s, None{}) }
+	}
+	return lifted
+}
+
+// Name returns the guard's name; that of a combined guard is built from its
+// parts: (a and b), (a or b), not a.
+func (g Guard[S, A]) Name() string { return g.name }
+
+// Looks reports what the guard looks at.
+func (g Guard[S, A]) Looks() Looks { return g.looks }
+
+// IsZero reports whether g is the zero Guard.
+func (g Guard[S, A]) IsZero() bool { return g.ask == nil }
+
+// Ask evaluates the guard once. It returns "" if the guard holds, and else the
+// name of the smallest part that explains why not: of (a and b) the first that
+// is false, of (a or b) and not a the whole.
+func (g Guard[S, A]) Ask(s *S, a A) (falsePart string) {
+	if g.ask == nil {
+		return ""
+	}
+	return g.ask(s, a)
+}
+
+// Simple returns the condition of a guard made by When alone, and nil for any
+// other: a caller may ask it without the detour by name.
+func (g Guard[S, A]) Simple() func(*S) bool {
+	if g.looks != AtState {
+		return nil
+	}
+	return g.simple
+}
+
+// And holds when all of its parts hold. They are asked in order, up to the
+// first that is false. It panics without parts or with a zero one.
+func And[S, A any](parts ...Guard[S, A]) Guard[S, A] {
+	return join("and", parts, func(string) func(s *S, a A) string {
+		return func(s *S, a A) string {
+			for i := range parts {
+				if part := parts[i].ask(s, a); part != "" {
+					return part
+				}
+			}
+			return ""
+		}
+	})
+}
+
+// Or holds when at least one of its parts does. They are asked in order, up to
+// the first that holds. It panics without parts or with a zero one.
+func Or[S, A any](parts ...Guard[S, A]) Guard[S, A] {
+	return join("or", parts, func(name string) func(s *S, a A) string {
+		return func(s *S, a A) string {
+			for i := range parts {
+				if parts[i].ask(s, a) == "" {
+					return ""
+				}
+			}
+			return name
+		}
+	})
+}
+
+// Not holds when g does not. It panics if g is zero.
+func Not[S, A any](g Guard[S, A]) Guard[S, A] {
+	if g.IsZero() {
+		panic("guards: Not of a guard without condition: make it with When or WhenArg first")
+	}
+	name := "not " + g.name
+	return Guard[S, A]{name: name, looks: g.looks, ask: func(s *S, a A) string {
+		if g.ask(s, a) != "" {
+			return ""
+		}
+		return name
+	}}
+}
+
+func join[S, A any](word string, parts []Guard[S, A], ask func(name string) func(*S, A) string) Guard[S, A] {
+	if len(parts) == 0 {
+		panic("guards: " + word + " of no guards: pass at least one")
+	}
+	if len(parts) == 1 && !parts[0].IsZero() {
+		return parts[0]
+	}
+	names := make([]string, len(parts))
+	var looks Looks
+	for i, p := range parts {
+		if p.IsZero() {
+			panic(fmt.Sprintf("guards: part %d of a combined guard has no condition: make it with When or WhenArg first", i+1))
+		}
+		names[i] = p.name
+		looks |= p.looks
+	}
+	name := "(" + strings.Join(names, " "+word+" ") + ")"
+	return Guard[S, A]{name: name, looks: looks, ask: ask(name)}
+}
