@@ -1,7 +1,10 @@
 package kernel
 
 import (
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/sluice-go/sluice/guards"
 )
@@ -36,8 +39,29 @@ type Reason struct {
 	Behind string `json:"behind,omitempty"`
 }
 
+// String says the reason in a few words.
+func (r Reason) String() string {
+	guard := ""
+	if r.Guard != "" {
+		guard = fmt.Sprintf("guard %q was false at step %d", r.Guard, r.Step)
+	}
+	switch r.Cause {
+	case GuardFalse:
+		return guard
+	case Conflict:
+		s := "conflicts with " + strings.Join(r.Conflicts, ", ") + ", running"
+		if guard != "" {
+			s += "; " + guard
+		}
+		return s
+	case Order:
+		return r.Behind + " comes first"
+	}
+	return "could start: no thread has come for it"
+}
+
 // Running yields the requests that run, in the order of their start. Those
-// announced by Begin are not among them; Occupied lists them.
+// announced by Begin are not among them, but with Unseen.
 func (k *Kernel) Running() iter.Seq[*Request] {
 	return func(yield func(*Request) bool) {
 		for r := k.running.first; r != nil; r = r.next {
@@ -46,6 +70,32 @@ func (k *Kernel) Running() iter.Seq[*Request] {
 			}
 		}
 	}
+}
+
+// Unseen yields, per operation, how many of those announced by Begin run.
+func (k *Kernel) Unseen() iter.Seq2[int, int] {
+	return func(yield func(op, n int) bool) {
+		for op := k.runningOps.Next(0); op >= 0; op = k.runningOps.Next(op + 1) {
+			n := int(k.runs[op])
+			for r := k.running.first; r != nil; r = r.next {
+				if r.Op == op {
+					n--
+				}
+			}
+			if n > 0 && !yield(op, n) {
+				return
+			}
+		}
+	}
+}
+
+// Bypassed returns how often later arrivals have started while the guard of a
+// waiting request was open, up to the bound; 0 where no bound is set.
+func (k *Kernel) Bypassed(r *Request) int {
+	if r.state != Inside {
+		return 0
+	}
+	return min(k.bypasses(r), k.rules.MaxBypass)
 }
 
 // Step returns the number of inputs the kernel has seen.
@@ -100,8 +150,13 @@ func (k *Kernel) ahead(r *Request) *Request {
 			continue
 		}
 		first := k.notFalse(op)
-		if first != nil && first != r && (r.state == AtGate || k.compare(candidate{r: first}, candidate{r: r}) < 0) {
-			return first
+		if first == nil {
+			continue
+		}
+		for _, c := range k.alsoDue([]candidate{{r: first, due: k.due(first)}}, first, false) {
+			if c.r != r && (r.state == AtGate || k.compare(c, candidate{r: r, due: k.due(r)}) < 0) {
+				return c.r
+			}
 		}
 	}
 	return nil
@@ -119,15 +174,17 @@ type Cursor struct {
 	op       int
 	at       *Request
 	position int
-	seen     []span // per operation: the arrivals seen at the gate
+	seen     [][]span // per operation: the arrivals seen at the gate
+	moved    bool     // what it stood on has left, perhaps to the inside
 	done     bool
 }
 
+// span is a range of arrivals, both ends included.
 type span struct{ from, to uint64 }
 
 // Inspect begins a walk over the waiting requests. Close it when done.
 func (k *Kernel) Inspect() *Cursor {
-	c := &Cursor{k: k, next: k.cursors, until: k.arrivals, op: -1, seen: make([]span, len(k.queues))}
+	c := &Cursor{k: k, next: k.cursors, until: k.arrivals, op: -1, seen: make([][]span, len(k.queues))}
 	k.cursors = c
 	return c
 }
@@ -158,14 +215,15 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) b
 		if r.seq > c.until {
 			continue
 		}
-		if seen := &c.seen[r.Op]; c.inside {
-			// Requests pass the gate in order of arrival, so those seen there
-			// and met again inside are the ones in between.
-			if seen.from <= r.seq && r.seq <= seen.to {
+		if seen := c.seen[r.Op]; c.inside {
+			if slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.seq && r.seq <= s.to }) {
 				continue
 			}
-		} else if seen.to = r.seq; seen.from == 0 {
-			seen.from = r.seq
+		} else if n := len(seen); n == 0 || c.moved {
+			// Those it would have met next have gone inside unseen: a new span.
+			c.seen[r.Op], c.moved = append(seen, span{r.seq, r.seq}), false
+		} else {
+			seen[n-1].to = r.seq
 		}
 		visit(r, c.position, c.k.Why(r))
 	}
@@ -194,7 +252,7 @@ func (c *Cursor) advance() bool {
 func (k *Kernel) passCursors(r *Request) {
 	for c := k.cursors; c != nil; c = c.next {
 		if c.at == r {
-			c.at = r.next
+			c.at, c.moved = r.next, true
 		}
 	}
 }

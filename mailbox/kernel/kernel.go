@@ -133,9 +133,11 @@ type queue struct {
 	unasked *Request
 	asked   uint64 // the version that unasked belongs to
 
-	// Of the starts that bypassed this queue's head while it was open, the
-	// greatest arrival numbers, at most as many as bypasses are allowed.
+	// For each start that bypassed this queue's head while it was open, the last
+	// arrival number that it bypassed; of these the greatest, at most as many as
+	// bypasses are allowed.
 	passed []uint64
+	due    int // requests inside, with a guard of their own, at the bound
 }
 
 // answer is what a guard said, and when.
@@ -236,6 +238,7 @@ func (k *Kernel) Decline(r *Request) { k.Complete(r) }
 // object idle and took it without asking. End says that it has ended.
 func (k *Kernel) Begin(op int) {
 	k.step++
+	k.last = op
 	k.begin(op)
 }
 
@@ -243,6 +246,41 @@ func (k *Kernel) Begin(op int) {
 func (k *Kernel) End(op int) {
 	k.step++
 	k.end(op)
+}
+
+// Abandon says that a request announced by Begin never ran, and changed nothing.
+func (k *Kernel) Abandon(op int) {
+	k.step++
+	if k.runs[op]--; k.runs[op] == 0 {
+		k.runningOps.Remove(op)
+	}
+}
+
+// Refuted says that the guard of r, which has just arrived, has been asked and
+// is false. Nothing runs that may have changed the state since.
+func (k *Kernel) Refuted(r *Request, falsePart string) {
+	if k.rules.Operations[r.Op].Looks&guards.AtArgument != 0 {
+		r.answer = k.note(falsePart)
+	} else {
+		k.queues[r.Op].answer = k.note(falsePart)
+	}
+}
+
+// Answered says what the guards over the state of some operations, given as
+// bits, have answered since the state last changed: they were asked in ascending
+// order up to the operation open, whose guard holds. Each of them consists of
+// one part.
+func (k *Kernel) Answered(operations uint64, open int) {
+	for op := k.inside.Next(0); op >= 0 && op <= open; op = k.inside.Next(op + 1) {
+		if operations>>op&1 == 0 {
+			continue
+		}
+		falsePart := ""
+		if op != open {
+			falsePart = k.rules.Operations[op].Guard
+		}
+		k.queues[op].answer = k.note(falsePart)
+	}
 }
 
 // Withdraw takes a waiting request out of its queue, and reports whether it was
@@ -327,12 +365,17 @@ func (k *Kernel) leave(r *Request) {
 	q := &k.queues[r.Op]
 	q.total.Add(-1)
 	if r.state == AtGate {
-		k.leaveGate(r)
+		if k.leaveGate(r); q.inside.first == nil {
+			q.answer.given = false // as below: it may come from Refuted
+		}
 		return
 	}
 	k.passCursors(r)
 	if q.unasked == r {
 		q.unasked = r.next
+	}
+	if k.counted(r) {
+		q.due--
 	}
 	head := q.inside.first == r
 	if q.inside.remove(r); q.inside.first == nil {
@@ -485,7 +528,7 @@ func (k *Kernel) try(r *Request) error {
 	case op.Looks&guards.AtArgument != 0:
 		falsePart, err = k.object.AskRequest(r)
 	default:
-		falsePart, err = k.object.AskState(r.Op)
+		falsePart, err = k.askState(r.Op)
 	}
 	if err == nil && falsePart != "" {
 		err = &Refused{Operation: op.Name, Guard: falsePart}
@@ -521,12 +564,14 @@ func (k *Kernel) pick() *Request {
 			// It may be open or not: nobody can tell before what runs has ended,
 			// unless it was asked since the state last changed.
 			if r := k.notFalse(op); r != nil {
-				h = append(h, candidate{r: r, wall: true})
+				h = append(h, candidate{r: r, wall: true, due: k.due(r)})
+				h = k.alsoDue(h, r, !k.barred(op))
 			}
 			continue
 		}
 		if r := k.firstOpen(op); r != nil {
 			h = append(h, candidate{r: r, due: k.due(r)})
+			h = k.alsoDue(h, r, !k.barred(op))
 		}
 	}
 	k.heads = h
@@ -546,6 +591,30 @@ next:
 		return c.r
 	}
 	return nil
+}
+
+// alsoDue appends the requests after first, in its queue, that have been bypassed
+// as often as allowed: they were open when first was not. If it may not ask, it
+// takes those not known to be closed. Without guards over arguments there are
+// none, for nobody is bypassed more often than the first.
+func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
+	q, looks := &k.queues[first.Op], k.rules.Operations[first.Op].Looks
+	for r, left := q.inside.first, q.due; left > 0; {
+		next := r.next
+		if k.counted(r) {
+			left--
+			if r.seq > first.seq && (!ask || k.askRequest(r, looks)) && k.mayHold(r) {
+				h = append(h, candidate{r: r, wall: !ask, due: true})
+			}
+		}
+		r = next
+	}
+	return h
+}
+
+// counted reports whether r is one of its queue's due.
+func (k *Kernel) counted(r *Request) bool {
+	return k.rules.MaxBypass > 0 && int(r.bypassed) >= k.rules.MaxBypass
 }
 
 // compare orders candidates: those that have been bypassed often enough first,
@@ -584,17 +653,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 	case rule.Guard == "":
 		return q.inside.first
 	case rule.Looks&guards.AtArgument == 0:
-		if !k.current(&q.answer, rule.Looks) {
-			falsePart, err := k.object.AskState(op)
-			if err != nil {
-				for q.inside.first != nil {
-					k.fail(q.inside.first, err)
-				}
-				return nil
-			}
-			q.answer = k.note(falsePart)
-		}
-		if q.answer.falsePart != "" {
+		if falsePart, err := k.askState(op); falsePart != "" || err != nil {
 			return nil
 		}
 		return q.inside.first
@@ -613,6 +672,25 @@ func (k *Kernel) firstOpen(op int) *Request {
 		q.unasked = r.next
 	}
 	return nil
+}
+
+// askState returns what an operation's guard over the state says, asking it if
+// that is not known. If the guard fails, so do all that wait inside for it.
+func (k *Kernel) askState(op int) (falsePart string, err error) {
+	q := &k.queues[op]
+	if k.current(&q.answer, k.rules.Operations[op].Looks) {
+		return q.answer.falsePart, nil
+	}
+	falsePart, err = k.object.AskState(op)
+	switch {
+	case err != nil:
+		for q.inside.first != nil {
+			k.fail(q.inside.first, err)
+		}
+	case q.inside.first != nil: // or else it was a Try, and nobody watches the guard
+		q.answer = k.note(falsePart)
+	}
+	return falsePart, err
 }
 
 // askRequest brings the answer of a guard over r's argument up to date. It
@@ -644,10 +722,23 @@ func (k *Kernel) notFalse(op int) *Request {
 		if k.current(&q.answer, rule.Looks) && q.answer.falsePart != "" {
 			return nil
 		}
-	case q.asked == k.version && rule.Looks&guards.AtWaiting == 0:
-		return q.unasked
+	default:
+		r := q.inside.first
+		if q.asked == k.version && rule.Looks&guards.AtWaiting == 0 {
+			r = q.unasked
+		}
+		// Some after the first that holds may have been asked too.
+		for r != nil && !k.mayHold(r) {
+			r = r.next
+		}
+		return r
 	}
 	return q.inside.first
+}
+
+// mayHold reports whether a guard over r's argument is not known to be false.
+func (k *Kernel) mayHold(r *Request) bool {
+	return r.answer.falsePart == "" || !k.current(&r.answer, k.rules.Operations[r.Op].Looks)
 }
 
 // due reports whether a request whose guard holds has been bypassed as often as
@@ -656,16 +747,17 @@ func (k *Kernel) due(r *Request) bool {
 	return k.rules.MaxBypass > 0 && k.bypasses(r) >= k.rules.MaxBypass
 }
 
-// bypasses returns how often later arrivals started while r's guard was open.
+// bypasses returns how often later arrivals started while r waited inside and
+// its guard was open.
 //
 // Requests with a guard of their own are counted one by one. The others in a
 // queue share their guard and start in order of arrival, so whatever passed one
-// of them has passed the head too: the queue keeps the arrival numbers of what
-// passed its head, and those greater than r's are r's.
+// of them has passed the head and all up to that one: the queue keeps the
+// greatest arrival number that each start passed, and those not below r's are r's.
 func (k *Kernel) bypasses(r *Request) int {
 	n := int(r.bypassed)
 	for _, seq := range k.queues[r.Op].passed {
-		if seq > r.seq {
+		if seq >= r.seq {
 			n++
 		}
 	}
@@ -673,35 +765,38 @@ func (k *Kernel) bypasses(r *Request) int {
 }
 
 // countBypass books the start of r, which is about to happen, with all that have
-// waited longer and could start as well.
+// waited longer and could start as well. Those that something running conflicts
+// with count as open unless they are known to be false: a stream of functions
+// must not starve an entry whose guard holds.
 func (k *Kernel) countBypass(r *Request) {
 	if k.rules.MaxBypass == 0 {
 		return
 	}
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
 		q, rule := &k.queues[op], &k.rules.Operations[op]
-		if k.barred(op) {
-			continue
-		}
+		wall := k.barred(op)
 		if rule.Looks&guards.AtArgument == 0 {
-			if head := k.firstOpen(op); head != nil && head.seq < r.seq {
-				q.pass(r.seq, k.rules.MaxBypass)
+			if q.inside.first.seq >= r.seq || wall && k.notFalse(op) == nil || !wall && k.firstOpen(op) == nil {
+				continue
 			}
+			q.pass(min(r.seq, q.inside.last.seq), k.rules.MaxBypass)
 			continue
 		}
 		for w := q.inside.first; w != nil && w.seq < r.seq; {
 			next := w.next
-			if k.askRequest(w, rule.Looks) && w.answer.falsePart == "" {
-				w.bypassed++
+			if wall && k.mayHold(w) || !wall && k.askRequest(w, rule.Looks) && w.answer.falsePart == "" {
+				if w.bypassed++; int(w.bypassed) == k.rules.MaxBypass {
+					q.due++
+				}
 			}
 			w = next
 		}
 	}
 }
 
-// pass notes that the start of the request with arrival number seq bypassed the
-// queue's head. Only the greatest bound numbers are kept: of those, as many are
-// greater than a request's own as have passed it, up to the bound.
+// pass notes that a start bypassed those in the queue that arrived up to seq.
+// Only the greatest bound numbers are kept: of those, as many are not below a
+// request's own as have passed it, up to the bound.
 func (q *queue) pass(seq uint64, bound int) {
 	if len(q.passed) < bound {
 		q.passed = append(q.passed, seq)

@@ -41,6 +41,9 @@ type Request struct {
 // State returns where the request is.
 func (r *Request) State() State { return r.state }
 
+// Ended reports whether the kernel is done with the request.
+func (r *Request) Ended() bool { return r.state == Done }
+
 // Arrival returns the request's place in the order of arrivals at its object,
 // counted from 1.
 func (r *Request) Arrival() uint64 { return r.seq }

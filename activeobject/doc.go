@@ -1,0 +1,69 @@
+// Package activeobject is for objects that are shared: declare the operations of
+// a plain Go type once, and every object of it is an actor that runs one request
+// at a time, and those first whose guards hold.
+//
+//	type Account struct{ balance int64 }
+//
+//	func (a *Account) Deposit(amount int64) (int64, error)  { a.balance += amount; return a.balance, nil }
+//	func (a *Account) Withdraw(amount int64) (int64, error) { a.balance -= amount; return a.balance, nil }
+//	func (a *Account) Covers(amount int64) bool             { return a.balance >= amount }
+//
+//	var (
+//		accounts = activeobject.NewType[Account]("account")
+//		deposit  = activeobject.Procedure(accounts, "deposit", (*Account).Deposit)
+//		withdraw = activeobject.Entry(accounts, "withdraw", (*Account).Withdraw).WhenArg("covered", (*Account).Covers)
+//	)
+//
+//	savings, err := activeobject.New(system, accounts, &Account{})
+//	left, err := withdraw.Call(ctx, savings, 100) // waits until covered, or until ctx ends: then it never runs
+//
+// # Operations
+//
+// There are three kinds, those of Ada's protected objects. A Procedure changes
+// the state and is always open. An Entry changes the state and waits for its
+// guard. A Function only reads. The body of an operation is a method of the
+// state, of the form
+//
+//	func(*T, A) (R, error)
+//
+// Get, Put, Do and NoArg adapt methods without argument, result or error. Such a
+// body is a leaf: it neither blocks nor calls other objects, and whoever holds
+// the object may run it for its caller. A body that does either takes a context,
+//
+//	func(*T, context.Context, A) (R, error)
+//
+// is declared by ProcedureCtx, EntryCtx or FunctionCtx, and runs on its own
+// caller's goroutine or a worker's. The context carries the chain of calls, so
+// that a circle of waiting is an error and not a hang.
+//
+// A body or guard that names its own operation, or two that name each other, make
+// an initialization cycle if the operations are package-level variables with
+// initializers. Declare those variables without one, and assign them in init:
+//
+//	var request *activeobject.Operation[Burst, None, None]
+//
+//	func init() { request = activeobject.Entry(bursts, "request", …) }
+//
+// # Calls
+//
+// Call waits for the result; Send returns a Future of it; Try refuses to wait;
+// Tell forgets it. A request whose context ends while it waits never runs.
+package activeobject
+
+import "github.com/sluice-go/sluice/mailbox"
+
+// Errors of requests. See the package mailbox for what each means.
+type (
+	StoppedError  = mailbox.StoppedError
+	RefusedError  = mailbox.RefusedError
+	PanicError    = mailbox.PanicError
+	GuardError    = mailbox.GuardError
+	ExitError     = mailbox.ExitError
+	DeadlockError = mailbox.DeadlockError
+)
+
+// Errors to compare with errors.Is.
+var (
+	ErrStopped = mailbox.ErrStopped
+	ErrRefused = mailbox.ErrRefused
+)

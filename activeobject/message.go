@@ -1,0 +1,66 @@
+package activeobject
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-go/sluice/actor"
+)
+
+// MessageError says that a message to an object's PID was not a request that the
+// object understands. Nothing has happened.
+type MessageError struct {
+	Object  string
+	Problem string
+}
+
+func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.Object, e.Problem) }
+
+// Receive implements mailbox.Receiver: a message of protoactor to the object. An
+// *actor.Invoke becomes a request like any other; its sender, if there is one,
+// gets the result, or a typed error, as an *actor.Reply. Messages without a
+// sender that cannot be carried out become dead letters.
+func (o *Object[T]) Receive(message any, sender *actor.PID) {
+	answer := func(value any, err error) {
+		if err != nil {
+			value = nil
+		}
+		if sender != nil {
+			o.system.Tell(sender, &actor.Reply{Value: value, Err: err})
+		}
+	}
+	refuse := func(format string, args ...any) {
+		if sender == nil {
+			o.system.DeadLetter(o.PID(), message)
+			return
+		}
+		answer(nil, &MessageError{Object: o.Name(), Problem: fmt.Sprintf(format, args...)})
+	}
+	m, ok := message.(*actor.Invoke)
+	if !ok || m == nil {
+		refuse("a message of type %T is no request: send an *actor.Invoke", message)
+		return
+	}
+	op := o.typ.byName[m.Operation]
+	if op == nil {
+		refuse("type %q has no operation %q", o.typ.name, m.Operation)
+		return
+	}
+	if !op.tell(o, m.Argument, answer) {
+		refuse("operation %q does not take an argument of type %T", m.Operation, m.Argument)
+	}
+}
+
+// answer carries out the operation for a message, and reports false if the
+// argument is of the wrong type.
+func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any, error)) bool {
+	arg, ok := argument.(A)
+	if _, none := any(arg).(None); !ok && !(none && argument == nil) {
+		return false
+	}
+	r, _, err, p := op.post(context.Background(), o, arg, true, func(r R, err error) { reply(r, err) })
+	if p == nil {
+		reply(r, err)
+	}
+	return true
+}

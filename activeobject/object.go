@@ -1,0 +1,290 @@
+package activeobject
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Object is a shared object whose state is a T. It is an actor: it has a PID when
+// somebody asks for it, and lives until it is stopped or its system closed,
+// whether anybody refers to it or not.
+type Object[T any] struct {
+	box    mailbox.Mailbox
+	typ    *Type[T]
+	state  *T
+	system *actor.System
+	seat   int // in the system's list
+	id     uint64
+	who    atomic.Pointer[identity] // nil until the object is named or addressed
+}
+
+// identity is what only some objects need.
+type identity struct {
+	name string
+	mu   sync.Mutex
+	pid  *actor.PID // guarded by mu; nil until asked for
+}
+
+// Option adjusts an object.
+type Option func(*settings)
+
+type settings struct {
+	name       string
+	policy     kernel.Policy
+	maxBypass  int
+	thread     thread
+	noFastPath bool
+}
+
+type thread uint8
+
+const (
+	borrowed thread = iota
+	pooled
+	dedicated
+)
+
+// Named gives the object a name, under which it is known as an actor from the
+// start. The default is the name of its type and a number.
+func Named(name string) Option { return func(s *settings) { s.name = name } }
+
+// Rotating makes the object take its operations in turn instead of by arrival;
+// within an operation requests still start in the order of arrival.
+func Rotating() Option { return func(s *settings) { s.policy = kernel.Rotating } }
+
+// MaxBypass bounds how often a later request may start while a waiting one's
+// guard is open; then nothing starts before it. With the default order, that of
+// arrival, it never happens at all. The bound must be at least 1.
+func MaxBypass(n int) Option {
+	return func(s *settings) {
+		s.maxBypass = n
+		if n < 1 {
+			s.maxBypass = -1
+		}
+	}
+}
+
+// Pooled makes the object run its bodies on the warm goroutines of its system,
+// one at a time, and never on a caller's.
+func Pooled() Option { return func(s *settings) { s.thread = pooled } }
+
+// Dedicated gives the object a goroutine of its own, on which all of its bodies
+// run: the thread-per-object model in its plain form. It ends with the object.
+func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
+
+// WithoutFastPath sends every request through the kernel, also those that find
+// the object idle. The answers are the same, only slower; tests use it.
+func WithoutFastPath() Option { return func(s *settings) { s.noFastPath = true } }
+
+// OptionError says that an object could not be made because of an option. No
+// object is left behind.
+type OptionError struct {
+	Type   string
+	Option string
+	Reason string
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("sluice: new %s: %s %s", e.Type, e.Option, e.Reason)
+}
+
+// New makes a shared object of the given type and state, which it owns from now
+// on: nobody else may touch the state. One request runs at a time, by default on
+// the goroutine of a caller.
+//
+// It fails, with nothing left behind, if the system is closed (actor.ErrClosed),
+// the name is taken (*actor.NameError), or an option makes no sense
+// (*OptionError). It seals the type, and panics if that is incompletely declared.
+func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (*Object[T], error) {
+	t.seal()
+	var s settings
+	for _, o := range options {
+		o(&s)
+	}
+	switch {
+	case system == nil:
+		return nil, &OptionError{Type: t.name, Option: "system", Reason: "is nil: make one with actor.NewSystem"}
+	case state == nil:
+		return nil, &OptionError{Type: t.name, Option: "state", Reason: "is nil: pass a pointer to the object's state"}
+	case s.maxBypass < 0:
+		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Reason: "is less than 1"}
+	}
+	name := s.name
+	s.name = ""
+	o := &Object[T]{typ: t, state: state, system: system, id: t.count.Add(1)}
+	if name != "" {
+		o.who.Store(&identity{name: name})
+	}
+	o.box.Init(t.config(system, &s), o)
+	if q, ok := any(state).(interface {
+		bind(t any, box *mailbox.Mailbox)
+	}); ok {
+		q.bind(t, &o.box)
+	}
+	err := system.Join(o)
+	if err == nil && name != "" {
+		_, err = o.address()
+	}
+	if err != nil {
+		o.Halt()
+		return nil, err
+	}
+	return o, nil
+}
+
+// Must returns o, and panics if err is not nil. It is for programs that have no
+// better answer to a failure of New.
+func Must[T any](o *Object[T], err error) *Object[T] {
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// Name returns the name of the object.
+func (o *Object[T]) Name() string {
+	if who := o.who.Load(); who != nil && who.name != "" {
+		return who.name
+	}
+	return o.typ.name + "-" + strconv.FormatUint(o.id, 10)
+}
+
+func (o *Object[T]) String() string { return o.Name() }
+
+// Type returns the type of the object.
+func (o *Object[T]) Type() *Type[T] { return o.typ }
+
+// Explain returns what runs and what waits at the object, and why. It asks no
+// guard and waits for no body.
+func (o *Object[T]) Explain() mailbox.Snapshot { return o.box.Explain() }
+
+// PID returns the address of the object as a protoactor actor. Messages to it are
+// *actor.Invoke; they go through the same waiting queue as every other request.
+// The actor is made when its address is first asked for.
+func (o *Object[T]) PID() *actor.PID {
+	pid, err := o.address()
+	if err != nil { // a name that is free cannot be taken
+		panic(err)
+	}
+	return pid
+}
+
+// address returns the object's PID, and makes its actor if there is none. It
+// fails if the object's name is taken.
+func (o *Object[T]) address() (*actor.PID, error) {
+	o.who.CompareAndSwap(nil, &identity{})
+	who := o.who.Load()
+	who.mu.Lock()
+	defer who.mu.Unlock()
+	if who.pid == nil {
+		pid, err := o.system.Spawn(who.name, o)
+		if err != nil {
+			return nil, err
+		}
+		who.pid = pid
+		// Either this sees that the object has stopped, or Stop sees the PID.
+		if o.box.Closed() {
+			o.system.Stop(pid)
+		}
+	}
+	return who.pid, nil
+}
+
+// Stop ends the object: requests that wait and those that come later fail with
+// an error that matches ErrStopped; what runs finishes. The returned channel is
+// closed when the last body has returned. Stopping twice is fine.
+func (o *Object[T]) Stop() <-chan struct{} {
+	idle := o.Halt()
+	if who := o.who.Load(); who != nil {
+		who.mu.Lock()
+		defer who.mu.Unlock()
+		if who.pid != nil {
+			o.system.Stop(who.pid)
+			who.pid = nil
+		}
+	}
+	return idle
+}
+
+// Halt implements mailbox.Receiver: it ends the object but not its actor.
+func (o *Object[T]) Halt() <-chan struct{} {
+	idle := o.box.Close(&mailbox.StoppedError{Object: o.Name()})
+	o.system.Leave(o)
+	return idle
+}
+
+// Seat implements actor.Member.
+func (o *Object[T]) Seat() *int { return &o.seat }
+
+// bind gives the embedded Queues of the state its object.
+func (q *Queues) bind(t any, box *mailbox.Mailbox) { q.typ, q.box = t, box }
+
+// Queues shows the bodies and guards of an object how many requests wait where:
+// Ada's 'Count. Embed it in the state; New connects it. Until then nobody waits,
+// so that the state can be tested as plain Go.
+//
+// A guard that looks at it must be declared by WhenWaiting.
+type Queues struct {
+	typ any
+	box *mailbox.Mailbox
+}
+
+// Waiting returns how many requests wait for the operation inside the object. A
+// request that is being considered counts itself; a body that runs, a Try, and
+// those that arrived while a body runs do not.
+func (q *Queues) Waiting(op interface{ at(t any) (int, bool) }) int {
+	if q.box == nil {
+		return 0
+	}
+	if i, ok := op.at(q.typ); ok {
+		return q.box.Waiting(i)
+	}
+	return 0
+}
+
+// askers ask the guard of a request over its argument.
+type asker interface{ askGuard() string }
+
+// AskState implements kernel.Object.
+func (o *Object[T]) AskState(op int) (falsePart string, err error) {
+	guard := o.typ.ops[op]
+	defer func() {
+		if v := recover(); v != nil {
+			err = o.guardError(op, v)
+		}
+	}()
+	return guard.ask(o.state), nil
+}
+
+// AskRequest implements kernel.Object.
+func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = o.guardError(r.Op, v)
+		}
+	}()
+	return r.Record.(*mailbox.Request).Body.(asker).askGuard(), nil
+}
+
+func (o *Object[T]) guardError(op int, value any) error {
+	d := o.typ.ops[op]
+	return &mailbox.GuardError{Object: o.Name(), Operation: d.name, Guard: d.guard, Value: value, Stack: mailbox.Stack()}
+}
+
+// Open implements mailbox.Host.
+func (o *Object[T]) Open(operations uint64) int {
+	for ; operations != 0; operations &= operations - 1 {
+		op := bits.TrailingZeros64(operations)
+		if o.typ.ops[op].plain(o.state) {
+			return op
+		}
+	}
+	return -1
+}

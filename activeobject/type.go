@@ -1,0 +1,151 @@
+package activeobject
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// None is the argument of an operation that takes none, and the result of one
+// that returns none.
+type None = guards.None
+
+// Type is the declaration of a kind of shared object, whose state is a T: its
+// name and its operations. It is sealed by its first object; from then on it may
+// be used from any goroutine.
+type Type[T any] struct {
+	name string
+	tag  uint32
+
+	mu     sync.Mutex
+	sealed bool
+	ops    []*operation[T]
+	byName map[string]*operation[T]
+	rules  *kernel.Rules // of the active object: one request at a time
+	shared sync.Map      // *actor.System to the *mailbox.Config of its objects without options
+	count  atomic.Uint64 // objects so far
+}
+
+// operation is what a type knows of an operation without its argument and result.
+type operation[T any] struct {
+	typ   *Type[T]
+	index int
+	name  string
+	kind  kernel.Kind
+	guard string
+	looks guards.Looks
+	plain func(*T) bool                                                 // the guard, if it is one condition over the state
+	ask   func(*T) string                                               // the guard, if it does not look at the argument
+	tell  func(o *Object[T], argument any, reply func(any, error)) bool // runs it for a message
+}
+
+// types numbers the types, so that an object and an operation can be matched in
+// the same step in which the object is taken.
+var types atomic.Uint32
+
+// NewType declares a type of shared object. The name is that of its objects in
+// errors and explanations; it panics if the name is empty.
+func NewType[T any](name string) *Type[T] {
+	if name == "" {
+		panic("activeobject: a type has no name: pass one to NewType, such as \"account\"")
+	}
+	return &Type[T]{name: name, tag: types.Add(1), byName: map[string]*operation[T]{}}
+}
+
+// Name returns the name of the type.
+func (t *Type[T]) Name() string { return t.name }
+
+// Operations returns the names of the type's operations in the order of their
+// declaration.
+func (t *Type[T]) Operations() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	names := make([]string, len(t.ops))
+	for i, op := range t.ops {
+		names[i] = op.name
+	}
+	return names
+}
+
+func (t *Type[T]) String() string { return t.name }
+
+// add makes op an operation of the type. It panics if that is a mistake.
+func (t *Type[T]) add(op *operation[T], body bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	where := fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, t.name)
+	switch {
+	case op.name == "":
+		panic(fmt.Sprintf("activeobject: an operation of type %q has no name: pass one after the type", t.name))
+	case t.sealed:
+		panic(where + " is declared after the first object was made: declare it in a package-level variable or in init")
+	case t.byName[op.name] != nil:
+		panic(where + " is declared twice: give one of the two another name")
+	case !body:
+		panic(where + " has no body: pass the function that carries it out")
+	}
+	op.typ, op.index = t, len(t.ops)
+	t.ops = append(t.ops, op)
+	t.byName[op.name] = op
+}
+
+// seal ends the declaration. It panics if that is incomplete.
+func (t *Type[T]) seal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sealed {
+		return
+	}
+	declared := make([]kernel.Operation, len(t.ops))
+	names := make([]string, len(t.ops))
+	for i, op := range t.ops {
+		if op.kind == kernel.Entry && op.guard == "" {
+			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.name, t.name))
+		}
+		declared[i] = kernel.Operation{Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks}
+		names[i] = op.name
+	}
+	t.rules = &kernel.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
+	t.sealed = true
+}
+
+// config returns the configuration of the type's objects in a system that differ
+// from the default by the given settings.
+func (t *Type[T]) config(system *actor.System, s *settings) *mailbox.Config {
+	if *s == (settings{}) {
+		if c, ok := t.shared.Load(system); ok {
+			return c.(*mailbox.Config)
+		}
+	}
+	rules := t.rules
+	if s.policy != nil || s.maxBypass != 0 {
+		changed := *rules
+		changed.Policy, changed.MaxBypass = s.policy, s.maxBypass
+		rules = &changed
+	}
+	c := &mailbox.Config{
+		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
+	}
+	switch s.thread {
+	case pooled:
+		c.Dispatcher = system.Workers()
+	case dedicated:
+		d := actor.NewDedicated()
+		c.Dispatcher, c.Ended = d, d.Close
+	}
+	c.Prepare(func(op int) bool { return t.ops[op].plain != nil })
+	if *s == (settings{}) {
+		t.shared.Store(system, c)
+	}
+	return c
+}
+
+// lend is how many requests of others a goroutine serves before it passes the
+// object on: enough to spread the price of passing, not so many that its own
+// caller notices.
+const lend = 32

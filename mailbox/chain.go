@@ -1,0 +1,152 @@
+package mailbox
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Frame is one link of a call chain: a body that runs in an object and may call
+// others. It travels in the context that the body receives.
+type Frame struct {
+	parent *Frame // the body that called this one, or nil
+	r      *Request
+	box    *Mailbox
+	op     int
+	waits  []*Request // what the body waits for now; guarded by graph
+}
+
+// graph guards the edges from bodies to the requests they wait for. An edge
+// exists from before its caller parks until after it has been told the result,
+// and a record is not used again while an edge leads to it; so whoever holds
+// graph can follow edges without meeting a record in its next life.
+//
+// Only calls from inside an object that have to wait come here. Order of locks:
+// graph, then the mu of one mailbox at a time.
+var graph sync.Mutex
+
+type frameKey struct{}
+
+type bodyContext struct {
+	context.Context
+	frame Frame
+}
+
+func (c *bodyContext) Value(key any) any {
+	if key == (frameKey{}) {
+		return &c.frame
+	}
+	return c.Context.Value(key)
+}
+
+// Inside returns the context for the body of r, which is about to be handed to
+// box: ctx with a link added to its call chain.
+func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
+	c := &bodyContext{Context: ctx, frame: Frame{parent: ChainOf(ctx), r: r, box: box, op: r.Op}}
+	r.frame = &c.frame
+	return c
+}
+
+// ChainOf returns the innermost link of the call chain that ctx belongs to, or
+// nil outside of any object.
+func ChainOf(ctx context.Context) *Frame {
+	f, _ := ctx.Value(frameKey{}).(*Frame)
+	return f
+}
+
+// within returns the link of the chain that is inside the object, or nil.
+func (f *Frame) within(box *Mailbox) *Frame {
+	for ; f != nil; f = f.parent {
+		if f.box == box {
+			return f
+		}
+	}
+	return nil
+}
+
+func (f *Frame) String() string {
+	return f.box.host.Name() + "." + f.box.config.Rules.Operations[f.op].Name
+}
+
+// enter draws the edge from the body f to the request r that it is about to wait
+// for, and returns an error that names the circle if that closes one. The edge
+// stays until leave.
+//
+// Edges are drawn and followed under graph, so of several bodies that close a
+// circle together the last one sees all the others' edges.
+func (f *Frame) enter(r *Request) error {
+	graph.Lock()
+	defer graph.Unlock()
+	f.waits = append(f.waits, r)
+	if circle := f.find(r, nil, map[*Mailbox]bool{}); circle != nil {
+		return &DeadlockError{Circle: circle}
+	}
+	return nil
+}
+
+// leave erases the edge from f to r.
+func (f *Frame) leave(r *Request) {
+	graph.Lock()
+	defer graph.Unlock()
+	if i := slices.Index(f.waits, r); i >= 0 {
+		f.waits = slices.Delete(f.waits, i, i+1)
+	}
+}
+
+// find follows the edges from the request r, which a body waits for at the end
+// of the path, until it comes to an object that the chain f is inside of. It
+// returns the whole circle, or nil. The caller holds graph.
+func (f *Frame) find(r *Request, path []Link, seen map[*Mailbox]bool) []Link {
+	if in := f.within(r.box); in != nil {
+		// Out of that object along the own chain, and through the others back.
+		var own []Link
+		target := f.waits[len(f.waits)-1].String()
+		for g := f; g != in.parent; g = g.parent {
+			own = append(own, Link{Body: g.String(), For: target})
+			target = g.String()
+		}
+		slices.Reverse(own)
+		return append(own, path...)
+	}
+	if seen[r.box] {
+		return nil
+	}
+	seen[r.box] = true
+	for _, g := range r.box.frames() {
+		for _, w := range g.waits {
+			if w.pending() {
+				if found := f.find(w, append(path, Link{Body: g.String(), For: w.String()}), seen); found != nil {
+					return found
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// frames returns the bodies that run in the object now and may call others.
+func (m *Mailbox) frames() (frames []*Frame) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.queues.Load(); k != nil {
+		for r := range k.Running() {
+			if f := r.Record.(*Request).frame; f != nil {
+				frames = append(frames, f)
+			}
+		}
+	}
+	return frames
+}
+
+// pending reports whether the request has not ended. One that has been answered
+// holds nobody up, though its caller may not have taken notice yet.
+func (r *Request) pending() bool {
+	r.box.mu.Lock()
+	defer r.box.mu.Unlock()
+	return !r.Ended()
+}
+
+// String names the request: object and operation.
+func (r *Request) String() string {
+	return r.box.host.Name() + "." + r.box.config.Rules.Operations[r.Op].Name
+}

@@ -1,0 +1,207 @@
+package mailbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Snapshot is what runs and what waits at one object, and why.
+type Snapshot struct {
+	Object string `json:"object"`
+	// Step is the number of inputs the object's kernel had seen.
+	Step    uint64    `json:"step"`
+	Stopped bool      `json:"stopped,omitempty"`
+	Running []Running `json:"running"`
+	Waiting []Waiting `json:"waiting"`
+}
+
+// Running is a request that runs.
+type Running struct {
+	Operation string `json:"operation"`
+	// Arrival is the request's place in the order of arrivals, from 1; 0 if it
+	// found the object idle and never had to arrive.
+	Arrival uint64 `json:"arrival,omitempty"`
+	// Age is the time since it arrived; 0 if it never had to.
+	Age time.Duration `json:"age_ns,omitempty"`
+	// Waits is what its body waits for in other objects.
+	Waits []Far `json:"waits,omitempty"`
+}
+
+// Waiting is a request that waits.
+type Waiting struct {
+	Operation string `json:"operation"`
+	Arrival   uint64 `json:"arrival"`
+	// Position is the request's place among those of its operation, from 1.
+	Position int `json:"position"`
+	// Outside requests have not been let in: they arrived while something ran
+	// that they conflict with.
+	Outside bool          `json:"outside,omitempty"`
+	Age     time.Duration `json:"age_ns"`
+	// Bypassed is how often later arrivals started while the guard was open.
+	// It is counted, up to the bound, where a bound is set.
+	Bypassed int           `json:"bypassed,omitempty"`
+	Reason   kernel.Reason `json:"reason"`
+}
+
+// Far is a wait of a running body at another object, followed to its end.
+type Far struct {
+	Request string `json:"request"` // object and operation
+	// Reason is why that request waits; it has no cause if the request runs.
+	Reason kernel.Reason `json:"reason"`
+	// Behind is what the bodies in its way wait for in turn.
+	Behind []Far `json:"behind,omitempty"`
+}
+
+// chunk is how many waiting requests are inspected without letting anybody
+// else in between: some tens of microseconds' worth.
+const chunk = 256
+
+// Explain returns what runs and what waits at the object, and why. It asks no
+// guard and waits for no body. Of very many waiting requests it inspects some at
+// a time, so that the object can work in between; requests that come or go
+// meanwhile may be missing, those that wait throughout are not.
+func (m *Mailbox) Explain() Snapshot {
+	now := Now()
+	s := Snapshot{Object: m.host.Name(), Running: []Running{}, Waiting: []Waiting{}}
+	ops := m.config.Rules.Operations
+
+	m.mu.Lock()
+	s.Stopped = m.closed != nil
+	if w := m.word.Load(); w&(held|engaged) == held {
+		s.Running = append(s.Running, Running{Operation: ops[w>>opShift&0xffff].Name})
+	}
+	k := m.queues.Load()
+	if k == nil {
+		m.mu.Unlock()
+		return s
+	}
+	s.Step = k.Step()
+	var frames []*Frame
+	for kr := range k.Running() {
+		r := kr.Record.(*Request)
+		s.Running = append(s.Running, Running{Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: now - r.since})
+		if r.frame != nil {
+			frames = append(frames, r.frame)
+		} else {
+			frames = append(frames, nil)
+		}
+	}
+	for op, n := range k.Unseen() {
+		for range n {
+			s.Running = append(s.Running, Running{Operation: ops[op].Name})
+		}
+	}
+	c := k.Inspect()
+	for c.Next(chunk, func(kr *kernel.Request, position int, why kernel.Reason) {
+		r := kr.Record.(*Request)
+		s.Waiting = append(s.Waiting, Waiting{
+			Operation: ops[r.Op].Name, Arrival: r.Arrival(), Position: position,
+			Outside: r.State() == kernel.AtGate, Age: max(now-r.since, 0),
+			Bypassed: k.Bypassed(kr), Reason: why,
+		})
+	}) {
+		m.mu.Unlock()
+		runtime.Gosched() // whoever waits for mu is first
+		m.mu.Lock()
+	}
+	c.Close()
+	m.mu.Unlock()
+
+	if len(frames) > 0 {
+		graph.Lock()
+		defer graph.Unlock()
+		first := len(s.Running) - len(frames) // those the kernel has seen stand behind the fast path's
+		for i, r := range s.Running {
+			if r.Arrival != 0 {
+				first = i
+				break
+			}
+		}
+		for i, f := range frames {
+			s.Running[first+i].Waits = f.far(map[*Mailbox]bool{m: true})
+		}
+	}
+	return s
+}
+
+// far follows what the body waits for now. The caller holds graph, so that the
+// edges stand; whether a request at the other end still waits is looked up
+// there.
+func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
+	if f == nil {
+		return nil
+	}
+	for _, w := range f.waits {
+		reason, pending := w.why()
+		if !pending {
+			continue
+		}
+		far := Far{Request: w.String(), Reason: reason}
+		if !seen[w.box] {
+			seen[w.box] = true
+			for _, g := range w.box.frames() {
+				far.Behind = append(far.Behind, g.far(seen)...)
+			}
+		}
+		out = append(out, far)
+	}
+	return out
+}
+
+// why returns why the request waits, and whether it has not ended.
+func (r *Request) why() (kernel.Reason, bool) {
+	r.box.mu.Lock()
+	defer r.box.mu.Unlock()
+	switch r.State() {
+	case kernel.AtGate, kernel.Inside:
+		return r.box.kernel().Why(&r.Request), true
+	case kernel.Running:
+		return kernel.Reason{}, true
+	}
+	return kernel.Reason{}, false
+}
+
+// WriteTo writes the snapshot as text for a person.
+func (s Snapshot) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, s.String())
+	return int64(n), err
+}
+
+// JSON returns the snapshot as indented JSON with stable field names.
+func (s Snapshot) JSON() ([]byte, error) { return json.MarshalIndent(s, "", "  ") }
+
+// String returns the snapshot as text for a person: a line per request.
+func (s Snapshot) String() string {
+	var b strings.Builder
+	state := ""
+	if s.Stopped {
+		state = " (stopped)"
+	}
+	fmt.Fprintf(&b, "%s%s: %d running, %d waiting\n", s.Object, state, len(s.Running), len(s.Waiting))
+	for _, r := range s.Running {
+		fmt.Fprintf(&b, "  running  %s\n", r.Operation)
+		far(&b, r.Waits, "    ")
+	}
+	for _, w := range s.Waiting {
+		fmt.Fprintf(&b, "  waiting  %s (no. %d in its queue, for %v): %s\n",
+			w.Operation, w.Position, w.Age.Round(time.Microsecond), w.Reason)
+	}
+	return b.String()
+}
+
+func far(b *strings.Builder, waits []Far, indent string) {
+	for _, f := range waits {
+		if f.Reason.Cause == "" {
+			fmt.Fprintf(b, "%swaits for %s, which runs\n", indent, f.Request)
+		} else {
+			fmt.Fprintf(b, "%swaits for %s: %s\n", indent, f.Request, f.Reason)
+		}
+		far(b, f.Behind, indent+"  ")
+	}
+}

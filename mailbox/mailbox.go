@@ -1,0 +1,445 @@
+// Package mailbox makes the kernel safe under threads: it says when a request
+// arrives, on whose thread its body runs, and how its caller waits; and it plugs
+// a shared object into protoactor.
+//
+//	caller ──► idle? take it, run, let go                       (the fast path: two atomic steps)
+//	   │
+//	   └─ busy or closed ──► spin a little ──► arrive ──► wait ──► result
+//	                                              │                  ▲
+//	                                   owner: next? run it here, or pass the object to its thread
+//
+// # Two exclusions
+//
+// Scheduling and bodies exclude separately. The kernel belongs to whoever holds
+// Mailbox.mu, which is never held while a body runs: arrivals, withdrawals,
+// inspections and stops wait for guards at most. The object belongs to its
+// owner: one goroutine (or a task on its way to a worker) that has set the held
+// bit of Mailbox.word. Only the owner runs bodies, asks guards and clears held.
+//
+// # The word
+//
+//	 63          32 31      16 15   5   4        3       2         1       0
+//	┌──────────────┬──────────┬──────┬──────┬─────────┬────────┬─────────┬──────┐
+//	│ tag of type  │ running  │      │ slow │ recheck │ parked │ engaged │ held │
+//	└──────────────┴──────────┴──────┴──────┴─────────┴────────┴─────────┴──────┘
+//
+// An idle object without waiters is its tag alone. The fast path takes it by a
+// compare-and-swap to tag|operation|held, and gives it back by the opposite one.
+// Whoever wants the owner to look at the kernel before it lets go sets engaged,
+// under mu; the second compare-and-swap then fails, and the owner goes the slow
+// way. No wake-up is lost between the two: either the owner's release comes
+// first, and then the newcomer sees held clear and becomes the owner itself; or
+// engaged comes first, and the release fails.
+package mailbox
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+const (
+	held    uint64 = 1 << iota // somebody owns the object
+	engaged                    // the kernel knows of the owner, who must ask it before letting go
+	parked                     // requests wait inside, none of which can start as the state is
+	recheck                    // parked, and the fast path cannot ask all of their guards
+	slow                       // the fast path is closed
+)
+
+const (
+	opShift  = 16
+	tagShift = 32
+	flags    = 1<<tagShift - 1
+)
+
+// Host is the shared object behind a mailbox: its name, and what its guards say.
+type Host interface {
+	kernel.Object
+	// Name names the object in errors and explanations.
+	Name() string
+	// Open asks the plain guards of the operations in the set, given as bits,
+	// in ascending order, up to the first that holds, and returns its operation;
+	// or -1 if none does. It may panic.
+	Open(operations uint64) int
+}
+
+// Config is what the objects of one type in one system have in common. It is not
+// changed once a mailbox uses it.
+type Config struct {
+	Rules *kernel.Rules
+	// Tag tells objects of different types apart; it must not be 0.
+	Tag uint32
+	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
+	Dispatcher Dispatcher
+	// Workers run what has no thread of its own when the dispatcher is nil.
+	Workers Dispatcher
+	// Lend is how many requests of others a goroutine serves before it passes
+	// the object on.
+	Lend int
+	// Ended is called when the object's last body has returned; it may be nil.
+	Ended func()
+	// NoFastPath sends every request through the kernel. The answers are the
+	// same; tests run both ways.
+	NoFastPath bool
+
+	plain guards.Set // operations with plain guards: one condition over the state, that the fast path asks
+}
+
+// Dispatcher lends threads to objects.
+type Dispatcher interface {
+	// Dispatch runs the task on a thread of its own, soon, and does not wait
+	// for it.
+	Dispatch(Task)
+}
+
+// Task is something to run on a dispatcher's thread.
+type Task interface{ Run() }
+
+// Mailbox is the waiting queue, the running queue and the scheduler of one
+// object. Init must be called before anything else.
+type Mailbox struct {
+	word    atomic.Uint64
+	watched atomic.Uint64 // operations with waiters whose guards the fast path asks
+	config  *Config
+	host    Host
+
+	mu     sync.Mutex
+	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
+	grant  *Request                      // to be run first by the worker on its way to this object
+	closed *closing                      // once the object takes no more requests
+}
+
+// closing is the end of an object.
+type closing struct {
+	err  error
+	idle chan struct{} // closed when the last body has returned
+	over bool
+}
+
+// Prepare completes a configuration. Plain says which operations have a guard
+// that is a single condition over the state.
+func (c *Config) Prepare(plain func(op int) bool) *Config {
+	n := len(c.Rules.Operations)
+	c.plain = guards.NewSet(max(n, 64))
+	for op := range min(n, 64) {
+		if plain(op) {
+			c.plain.Add(op)
+		}
+	}
+	return c
+}
+
+// Init makes the mailbox ready for requests. Config must have been prepared.
+func (m *Mailbox) Init(config *Config, host Host) {
+	m.config, m.host = config, host
+	m.word.Store(m.rest())
+}
+
+// rest is the word of the object when nobody owns it and nobody waits.
+func (m *Mailbox) rest() uint64 {
+	w := uint64(m.config.Tag) << tagShift
+	if m.config.Dispatcher != nil || m.config.NoFastPath || m.closed != nil {
+		w |= slow
+	}
+	return w
+}
+
+// Waiting returns how many requests of the operation wait inside (Ada's 'Count).
+// Guards and bodies may call it: it takes no lock.
+func (m *Mailbox) Waiting(op int) int {
+	if k := m.queues.Load(); k != nil {
+		return k.Waiting(op)
+	}
+	return 0
+}
+
+// Queued returns how many requests of the operation wait, those that are still
+// outside behind what runs included. It takes no lock.
+func (m *Mailbox) Queued(op int) int {
+	if k := m.queues.Load(); k != nil {
+		return k.Queued(op)
+	}
+	return 0
+}
+
+// kernel returns the kernel, which belongs to the holder of mu.
+func (m *Mailbox) kernel() *kernel.Kernel {
+	k := m.queues.Load()
+	if k == nil {
+		k = kernel.New(m.config.Rules, m.host)
+		m.queues.Store(k)
+	}
+	return k
+}
+
+// Idle and Held are the two values of an object's word between which the fast
+// path of an operation moves. Never is a value that no word has.
+func Idle(tag uint32) uint64         { return uint64(tag) << tagShift }
+func Held(tag uint32, op int) uint64 { return Idle(tag) | uint64(op)<<opShift | held }
+
+const Never = ^uint64(0)
+
+// Swap moves the word from one value to another: Idle to Held to take an idle
+// object with nobody waiting, Held to Idle to give it back. If taking fails, the
+// slow path says why; if giving back fails, the caller still owns the object and
+// must call Release.
+func (m *Mailbox) Swap(from, to uint64) bool { return m.word.CompareAndSwap(from, to) }
+
+// Take takes the object for a leaf body if it is free or becomes free soon. It
+// reports false if the fast path is closed, or the object stays busy for as long
+// as it is worth waiting awake.
+//
+// A spinner has not arrived: it competes with whoever comes. The probes are few
+// and far apart, so that the owner keeps the cache line for a while: about 1.4 µs
+// in all, three times what it takes to park.
+func (m *Mailbox) Take(op int) bool {
+	const probes, gap = 4, 1000
+	for i := 0; ; i++ {
+		w := m.word.Load()
+		if uint32(w)&^uint32(parked|recheck) == 0 {
+			if m.word.CompareAndSwap(w, w|held|uint64(op)<<opShift) {
+				return true
+			}
+		}
+		if w&slow != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
+			return false
+		}
+		for j := 0; j < gap; j++ {
+		}
+	}
+}
+
+// Release gives the object back after a leaf body that the caller took it for
+// with Swap or Take. It serves others first if they came meanwhile, or if the
+// state has changed and one of those that wait can start now.
+//
+// Changed says whether the body may have changed the state; lend whether the
+// caller may run the bodies of others, which one that is inside another object
+// must not. A guard that panics does so out of Release, before anything has been
+// given back; Release is called again then with wary set, and leaves the asking
+// to the kernel.
+func (m *Mailbox) Release(op int, changed, lend, wary bool) {
+	w, open, asked := m.word.Load(), -1, uint64(0)
+	if w&engaged == 0 && !wary {
+		// Waiters there may be, but none has come or gone through this owner.
+		// If their guards are still false the object is as it was found. The
+		// set of them cannot grow unnoticed: an arrival sets engaged, and then
+		// the swap fails.
+		if changed && w&parked != 0 && w&recheck == 0 {
+			asked = m.watched.Load()
+			open = m.host.Open(asked)
+		}
+		if !changed || w&recheck == 0 && open < 0 {
+			if m.word.CompareAndSwap(w, w&^(held|0xffff<<opShift)) {
+				return
+			}
+		}
+	}
+	m.mu.Lock()
+	k := m.kernel()
+	if m.own() {
+		k.Begin(op)
+	}
+	if changed {
+		k.End(op)
+	} else {
+		k.Abandon(op)
+	}
+	if open >= 0 {
+		k.Answered(asked, open) // asked after the body: no need to ask again
+	}
+	m.serve(nil, m.lend(lend))
+}
+
+// own turns the fast path's owner, who holds mu, into one that the kernel is
+// asked by. It reports true if the kernel has not been told what runs.
+func (m *Mailbox) own() (unknown bool) {
+	for {
+		w := m.word.Load()
+		if w&engaged != 0 {
+			return false
+		}
+		if m.word.CompareAndSwap(w, w|engaged) {
+			return true
+		}
+	}
+}
+
+// engage makes the caller, who holds mu, the owner if the object is free, and
+// else makes sure that the owner looks at the kernel before it lets go.
+func (m *Mailbox) engage() (owner bool) {
+	for {
+		w := m.word.Load()
+		switch {
+		case w&held == 0:
+			if m.word.CompareAndSwap(w, w|held|engaged) {
+				return true
+			}
+		case w&engaged != 0:
+			return false // the owner lets go under mu only
+		default:
+			if m.word.CompareAndSwap(w, w|engaged) {
+				m.kernel().Begin(int(w >> opShift & 0xffff))
+				return false
+			}
+		}
+	}
+}
+
+// release gives the object back. The caller owns it, holds mu, and has been told
+// by the kernel that nothing can start. While held is set nobody but the holder
+// of mu writes the word, so that a store is enough.
+func (m *Mailbox) release() {
+	w := m.rest()
+	var watched uint64
+	inside := m.kernel().Inside()
+	for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
+		w |= parked
+		if m.config.plain.Has(op) {
+			watched |= 1 << op
+		} else {
+			w |= recheck
+		}
+	}
+	m.watched.Store(watched) // before the word: who sees parked sees the set
+	m.word.Store(w)
+	if c := m.closed; c != nil && !c.over {
+		c.over = true
+		close(c.idle)
+		if m.config.Ended != nil {
+			m.config.Ended()
+		}
+	}
+}
+
+// serve runs what can start until nothing can or the object has been passed on.
+// It is called by the owner with mu held, and returns with mu released.
+//
+// Self is a request of the calling goroutine that may be among those to start;
+// other requests are run here only if they are leaf bodies, while lend lasts,
+// and not before self has run: a goroutine that left in a lent body through
+// runtime.Goexit could not run its own.
+func (m *Mailbox) serve(self *Request, lend int) {
+	var out *Request // has ended; its caller is told outside mu
+	for {
+		next, err := m.kernel().Next()
+		if next == nil {
+			m.release()
+			m.mu.Unlock()
+			out.settle()
+			return
+		}
+		r := next.Record.(*Request)
+		if err == nil && r != self && !(r.Leaf && lend > 0 && self == nil) {
+			m.pass(r, out)
+			return
+		}
+		m.mu.Unlock()
+		out.settle()
+		if err != nil {
+			r.Body.Fail(err)
+		} else {
+			if r != self {
+				lend--
+			}
+			r.run()
+		}
+		m.mu.Lock()
+		if err == nil {
+			m.kernel().Complete(next)
+		}
+		if out = r; r == self {
+			self = nil
+			if r.wake != nil {
+				r.ended, out = true, nil // its caller is here
+			}
+		}
+	}
+}
+
+// pass gives the object, and r with it, to r's own thread: the caller that waits
+// for it, or else a worker. The caller owns the object and holds mu, which is
+// released. From the moment it is passed the object belongs to the receiver,
+// who acts when it has received: the channel or the dispatcher orders the two.
+func (m *Mailbox) pass(r, out *Request) {
+	if r.wake != nil {
+		r.granted = true
+		m.mu.Unlock()
+		out.settle()
+		r.wake <- struct{}{}
+		return
+	}
+	m.grant = r
+	m.mu.Unlock()
+	out.settle()
+	m.workers().Dispatch(m)
+}
+
+func (m *Mailbox) workers() Dispatcher {
+	if d := m.config.Dispatcher; d != nil {
+		return d
+	}
+	return m.config.Workers
+}
+
+// Run is the turn of a worker that the object was dispatched to: it owns the
+// object from now on. It implements Task.
+func (m *Mailbox) Run() {
+	const batch = 256 // then let other objects have the worker
+	m.mu.Lock()
+	var out *Request
+	for n := 0; ; n++ {
+		r, err := m.grant, error(nil)
+		m.grant = nil
+		if r == nil {
+			if n >= batch {
+				m.mu.Unlock()
+				out.settle()
+				m.workers().Dispatch(m)
+				return
+			}
+			var next *kernel.Request
+			if next, err = m.kernel().Next(); next == nil {
+				m.release()
+				m.mu.Unlock()
+				out.settle()
+				return
+			}
+			r = next.Record.(*Request)
+			if err == nil && m.config.Dispatcher == nil && r.wake != nil && !r.Leaf {
+				m.pass(r, out) // its caller waits, and is its thread
+				return
+			}
+		}
+		m.mu.Unlock()
+		out.settle()
+		if err != nil {
+			r.Body.Fail(err)
+		} else {
+			r.run()
+		}
+		m.mu.Lock()
+		if err == nil {
+			m.kernel().Complete(&r.Request)
+		}
+		out = r
+	}
+}
+
+// lend returns how many requests of others the calling goroutine may serve.
+func (m *Mailbox) lend(may bool) int {
+	if !may {
+		return 0
+	}
+	return m.config.Lend
+}
+
+// Closed reports whether the object takes no more requests.
+func (m *Mailbox) Closed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed != nil
+}

@@ -1,0 +1,380 @@
+package mailbox
+
+import (
+	"context"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Body is the typed part of a request: the operation with its arguments, and
+// room for the result.
+type Body interface {
+	// Run executes the operation and keeps its result. A panic must not leave
+	// it.
+	Run()
+	// Fail keeps err as the result of a request that never ran.
+	Fail(err error)
+	// Recycle is called when nobody will look at the request any more. Only
+	// requests that nobody waits for are recycled this way.
+	Recycle()
+}
+
+// Request is one call on its way through a mailbox. Its maker fills in the
+// exported fields; it can be used again once it has ended.
+type Request struct {
+	kernel.Request
+	Body Body
+	// Leaf bodies neither block nor call out, so that any goroutine may run
+	// them on behalf of their caller.
+	Leaf bool
+	// Told requests have nobody who waits for their end.
+	Told bool
+
+	box   *Mailbox
+	since time.Duration // when it arrived, on Now's clock
+	frame *Frame        // of a body that may call other objects
+
+	wake    chan struct{} // of a Call: one token, when it is granted or has ended
+	granted bool          // the token says: the object is yours, run
+	ended   bool          // it was run by its own caller
+
+	done  atomic.Pointer[chan struct{}] // of a Post: closed when it has ended; made when asked for
+	watch func() bool                   // ends the watch over its context; guarded by mu until it runs
+}
+
+// Init prepares the parts of a request that survive its reuse.
+func (r *Request) Init(body Body) {
+	r.Body = body
+	r.Record = r
+}
+
+// ForCall makes r a request whose caller waits for it with Mailbox.Call.
+func (r *Request) ForCall() { r.wake = make(chan struct{}, 1) }
+
+// started is when this process began, on a clock outside of any synctest bubble.
+var started = time.Now()
+
+// Now returns the time since the process began. It is the clock of all ages.
+func Now() time.Duration { return time.Since(started) }
+
+// Bubbled reports whether a reading of Now was taken inside a testing/synctest
+// bubble, whose clock starts 30 years after the zero of the real one. What is
+// pooled must not be used on both sides of a bubble's wall: a channel that is
+// kills the process.
+func Bubbled(now time.Duration) bool { return now > 10*365*24*time.Hour }
+
+// Call hands in a request and waits until it has ended; its result is with its
+// body then. If the context ends while the request waits, it leaves its queue,
+// never runs, and fails with the context's error at once.
+func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
+	m.mu.Lock()
+	if c := m.closed; c != nil {
+		m.mu.Unlock()
+		r.Body.Fail(c.err)
+		return
+	}
+	m.call(ctx, r, m.engage(), "", now)
+}
+
+// CallHeld is Call for an entry that the calling goroutine has taken the object
+// for, only to find its guard false. The object is given back.
+func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	m.mu.Lock()
+	if !m.own() {
+		m.kernel().Abandon(r.Op)
+	}
+	m.call(ctx, r, true, falsePart, now)
+}
+
+// call is the way of a request whose caller waits. It is called with mu held.
+func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart string, now time.Duration) {
+	m.arrive(r, now)
+	if falsePart != "" {
+		m.kernel().Refuted(&r.Request, falsePart)
+	}
+	chain := ChainOf(ctx)
+	lend := m.lend(chain == nil)
+	switch {
+	case !owner:
+		m.mu.Unlock()
+	case m.config.Dispatcher != nil:
+		m.mu.Unlock()
+		m.config.Dispatcher.Dispatch(m)
+	default:
+		m.serve(r, lend)
+		if r.ended {
+			return
+		}
+	}
+	if chain != nil {
+		err := chain.enter(r)
+		defer chain.leave(r)
+		if err != nil && m.Withdraw(r) {
+			r.Body.Fail(err)
+			return
+		}
+	}
+	if done := ctx.Done(); done == nil {
+		<-r.wake
+	} else {
+		select {
+		case <-r.wake:
+		case <-done:
+			if m.Withdraw(r) {
+				r.Body.Fail(ctx.Err())
+				return
+			}
+			// It runs, or has been granted: there will be a token.
+			<-r.wake
+		}
+	}
+	if !r.granted {
+		return
+	}
+	// The object is ours.
+	if err := ctx.Err(); err != nil {
+		m.mu.Lock()
+		m.kernel().Decline(&r.Request)
+		m.serve(nil, lend)
+		r.Body.Fail(err)
+		return
+	}
+	r.run()
+	m.mu.Lock()
+	m.kernel().Complete(&r.Request)
+	m.serve(nil, lend)
+}
+
+// arrive joins the queue. The caller holds mu and has engaged.
+func (m *Mailbox) arrive(r *Request, now time.Duration) {
+	r.box, r.since = m, now
+	r.granted, r.ended = false, false
+	m.kernel().Arrive(&r.Request)
+}
+
+// Post hands in a request without waiting for it. If the context ends while the
+// request waits, it leaves its queue and fails with the context's error. An error
+// means that the request was not taken and nothing has changed.
+func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error {
+	m.mu.Lock()
+	if c := m.closed; c != nil {
+		m.mu.Unlock()
+		return c.err
+	}
+	return m.post(ctx, r, m.engage(), "", now)
+}
+
+// PostHeld is Post for an entry that the calling goroutine has taken the object
+// for, only to find its guard false. The object is given back.
+func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) error {
+	m.mu.Lock()
+	if !m.own() {
+		m.kernel().Abandon(r.Op)
+	}
+	return m.post(ctx, r, true, falsePart, now)
+}
+
+func (m *Mailbox) post(ctx context.Context, r *Request, owner bool, falsePart string, now time.Duration) error {
+	m.arrive(r, now)
+	if falsePart != "" {
+		m.kernel().Refuted(&r.Request, falsePart)
+	}
+	if ctx.Done() != nil {
+		// Registered before anybody can run it, so that the watch is in place
+		// whatever happens; the watcher takes mu first.
+		r.watch = context.AfterFunc(ctx, func() { r.WithdrawAll(ctx.Err()) })
+	}
+	switch {
+	case !owner:
+		m.mu.Unlock()
+	case m.config.Dispatcher != nil:
+		m.mu.Unlock()
+		m.config.Dispatcher.Dispatch(m)
+	case r.Leaf:
+		m.serve(r, m.lend(ChainOf(ctx) == nil))
+	default:
+		m.serve(nil, 0)
+	}
+	return nil
+}
+
+// Withdraw takes a waiting request out of its queue and reports whether it was
+// there: if so it never ran and never will.
+func (m *Mailbox) Withdraw(r *Request) bool {
+	m.mu.Lock()
+	if m.grant == r {
+		// A worker is on its way to run it. Let it find nothing.
+		m.grant = nil
+		m.kernel().Decline(&r.Request)
+		m.mu.Unlock()
+		return true
+	}
+	if !m.kernel().Withdraw(&r.Request) {
+		m.mu.Unlock()
+		return false
+	}
+	switch {
+	case m.kernel().Watchful() && m.engage():
+		// The guards over waiting counts see one less. A cancelled caller has
+		// better things to do than to serve others.
+		m.mu.Unlock()
+		m.workers().Dispatch(m)
+	default:
+		m.unpark()
+		m.mu.Unlock()
+	}
+	return true
+}
+
+// unpark clears the marks of a free object that nobody waits at any more. The
+// caller holds mu. If somebody owns the object, it sees to that itself.
+func (m *Mailbox) unpark() {
+	w := m.word.Load()
+	if w&held == 0 && w&parked != 0 && !m.kernel().Waits() {
+		m.word.CompareAndSwap(w, w&^(parked|recheck)) // or else somebody took it
+	}
+}
+
+// WithdrawAll withdraws a posted request and completes it with err, unless it
+// runs or has ended already.
+func (r *Request) WithdrawAll(err error) bool {
+	if !r.box.Withdraw(r) {
+		return false
+	}
+	r.Body.Fail(err)
+	r.settle()
+	return true
+}
+
+// run executes the body on the calling goroutine, which owns the object.
+func (r *Request) run() {
+	left := true
+	defer func() {
+		if left {
+			r.exit()
+		}
+	}()
+	r.Body.Run()
+	left = false
+}
+
+// exit carries on after a body that left through runtime.Goexit: its request
+// fails, and a worker takes over the object from the dying goroutine.
+func (r *Request) exit() {
+	m := r.box
+	r.Body.Fail(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.Op].Name})
+	m.mu.Lock()
+	m.kernel().Complete(&r.Request)
+	m.mu.Unlock()
+	r.settle()
+	m.workers().Dispatch(m)
+}
+
+// ended is what done points to once a request has ended without being watched.
+var ended = func() *chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return &c
+}()
+
+// settle tells whoever waits that the request has ended. It is called once,
+// outside mu, after the request has left the running queue; r may be nil.
+func (r *Request) settle() {
+	switch {
+	case r == nil:
+	case r.wake != nil:
+		r.wake <- struct{}{}
+	default:
+		if r.watch != nil {
+			r.watch()
+		}
+		if r.Told {
+			r.Body.Recycle()
+		} else if c := r.done.Swap(ended); c != nil {
+			close(*c)
+		}
+	}
+}
+
+// Settled reports whether a posted request has ended.
+func (r *Request) Settled() bool { return r.done.Load() == ended }
+
+// Done returns a channel that is closed when a posted request has ended.
+func (r *Request) Done() <-chan struct{} {
+	for {
+		if c := r.done.Load(); c != nil {
+			return *c
+		}
+		c := make(chan struct{})
+		if r.done.CompareAndSwap(nil, &c) {
+			return c
+		}
+	}
+}
+
+// Await waits until a posted request has ended, or the context has; then the
+// context's error is returned, and the request goes its way. It fails with
+// *DeadlockError if the request waits for what the caller is inside of.
+func (r *Request) Await(ctx context.Context) error {
+	if r.Settled() {
+		return nil
+	}
+	if chain := ChainOf(ctx); chain != nil {
+		err := chain.enter(r)
+		defer chain.leave(r)
+		if err != nil && !r.Settled() {
+			return err
+		}
+	}
+	select {
+	case <-r.Done():
+		return nil
+	case <-ctx.Done():
+		if r.Settled() {
+			return nil
+		}
+		return ctx.Err()
+	}
+}
+
+// Close ends the object: every waiting and every later request fails with err;
+// what runs may finish. It returns a channel that is closed when the last body
+// has returned. Only the first error counts.
+func (m *Mailbox) Close(err error) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed != nil {
+		return m.closed.idle
+	}
+	c := &closing{err: err, idle: make(chan struct{})}
+	m.closed = c
+	k := m.kernel()
+	k.Close(err)
+	if r := m.grant; r != nil {
+		// A worker is on its way to run it: it has not begun, and will not.
+		m.grant = nil
+		k.Decline(&r.Request)
+		r.Body.Fail(err)
+		defer r.settle()
+	}
+	owner := m.engage()
+	// Nothing starts any more, so that what Next returns has failed, and anybody
+	// who holds mu may say so, whoever owns the object.
+	for next, err := k.Next(); next != nil; next, err = k.Next() {
+		r := next.Record.(*Request)
+		m.mu.Unlock()
+		r.Body.Fail(err)
+		r.settle()
+		m.mu.Lock()
+	}
+	if owner {
+		m.release()
+	}
+	return c.idle
+}
+
+// Stack returns the stack of a panicking goroutine, for the errors that carry it.
+func Stack() []byte { return debug.Stack() }
