@@ -3,9 +3,11 @@ package activeobject
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox"
 	"github.com/sluice-go/sluice/mailbox/kernel"
 )
@@ -21,23 +23,67 @@ type Future[R any] = actor.Future[R]
 // Errors other than the body's own: the context's; one that matches ErrStopped;
 // *PanicError and *GuardError; *DeadlockError if the object waits for the caller;
 // *TypeError. Only after *PanicError and *ExitError has the body run.
-func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (R, error) {
-	if ctx.Err() == nil && o.box.Swap(op.idle, op.held) {
-		if r, err, falsePart := op.run(ctx, o, arg); falsePart == "" {
-			return r, err
-		} else {
-			return op.wait(ctx, o, arg, falsePart, false)
+func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r R, err error) {
+	// This is perform, written out, for an object that is idle; its price is what
+	// a guarded call costs over a mutex. The deferred function captures only what
+	// it needs to clean up: every word more costs.
+	w := o.box.Word.Load()
+	if ctx.Err() != nil || w&^mailbox.Parked != op.idle || !o.box.Word.CompareAndSwap(w, w|op.mark) {
+		return op.enter(ctx, o, arg, calling, nil)
+	}
+	at := asking
+	defer func() {
+		if at != finished {
+			op.caught(o, at, recover(), &err)
+		}
+	}()
+	if op.plain != nil {
+		if !op.plain(o.state) {
+			at = finished // with the object, which queue gives back
+			return op.queue(ctx, o, arg, op.guard, calling, nil)
+		}
+	} else if op.kind == kernel.Entry {
+		if falsePart := op.guarded.Ask(o.state, arg); falsePart != "" {
+			at = finished
+			return op.queue(ctx, o, arg, falsePart, calling, nil)
 		}
 	}
-	return op.call(ctx, o, arg, false)
+	at = running
+	r, err = op.leaf(o.state, arg)
+	at = releasing
+	watched := nobody
+	if w != op.idle && op.changed {
+		// Others wait. If they all wait for one guard, it is at hand.
+		switch {
+		case o.watch == nil:
+			watched = unasked
+		case o.watch(o.state):
+			watched = open
+		default:
+			watched = closed
+		}
+	}
+	if watched > 0 || !o.box.Word.CompareAndSwap(w|op.mark, w) {
+		op.release(ctx, o, watched, &at)
+	}
+	at = finished
+	return r, err
 }
+
+// What is known of the guards that others wait for.
+const (
+	closed  = iota - 1 // the only one is false
+	nobody             // none: nobody has been waiting
+	open               // the only one holds
+	unasked            // nothing
+)
 
 // Try is Call for who does not want to wait: neither for a guard nor behind a
 // request that comes first. It may still wait until the object can decide, that
 // is for what runs; so it takes a context. If the request would have to wait it
 // fails with a *RefusedError, which matches ErrRefused and carries the reason.
 func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, error) {
-	return op.call(ctx, o, arg, true)
+	return op.enter(ctx, o, arg, trying, nil)
 }
 
 // Send hands in the request and returns the future of its result. If ctx ends
@@ -45,22 +91,20 @@ func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, 
 // with the context's error. A body that cannot start at once, or that may block,
 // runs on another goroutine.
 func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Future[R] {
-	r, _, err, p := op.post(ctx, o, arg, false, nil)
+	var p *request[T, A, R]
+	r, err := op.begin(ctx, o, arg, sending, &p)
 	if p != nil {
 		return actor.Promised(&p.Pending)
 	}
 	return actor.Settled(r, err)
 }
 
-// Tell hands in the request and forgets it: its result, or that it has failed,
-// is not reported. An error means that the request was not taken, and has not
+// Tell hands in the request and forgets it: its result is not reported, and a
+// failure (a panic, or the object's stop) is logged by the system only. An error means that the request was not taken, and has not
 // run nor ever will: the context had ended, the object stopped (ErrStopped), or it
 // is of another type (*TypeError).
 func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) error {
-	_, ran, err, p := op.post(ctx, o, arg, true, nil)
-	if ran || p != nil {
-		return nil
-	}
+	_, err := op.begin(ctx, o, arg, telling, nil)
 	return err
 }
 
@@ -77,69 +121,135 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("sluice: %s is of type %q; operation %q belongs to another type %q", e.Object, e.Type, e.Operation, e.Declared)
 }
 
-func (op *Operation[T, A, R]) typeError(o *Object[T]) error {
-	return &TypeError{Object: o.Name(), Type: o.typ.name, Operation: op.name, Declared: op.typ.name}
-}
+// manner is how a request is made.
+type manner uint8
 
-// How far run has come.
 const (
-	asking = iota
-	running
-	releasing
-	finished
+	calling manner = iota
+	trying
+	sending
+	telling
+	answering // telling, with a reply; see message.go
 )
 
-// run carries out a leaf operation on the calling goroutine, which has taken the
-// object, and gives the object back; or, if the guard is false, it returns the
-// name of the part that is and keeps the object.
-func (op *Operation[T, A, R]) run(ctx context.Context, o *Object[T], arg A) (r R, err error, falsePart string) {
+// How far perform has come.
+const (
+	finished = iota
+	asking
+	running
+	releasing
+)
+
+// begin is enter, for an object that is probably idle.
+func (op *Operation[T, A, R]) begin(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (R, error) {
+	w := o.box.Word.Load()
+	if ctx.Err() != nil || w&^mailbox.Parked != op.idle || !o.box.Word.CompareAndSwap(w, w|op.mark) {
+		return op.enter(ctx, o, arg, how, p)
+	}
+	return op.perform(ctx, o, arg, w, how, p)
+}
+
+// enter is the way of every request but the Call that finds the object idle. Of
+// a request that was sent and is still on its way the record goes to p; of one
+// that is to be answered p holds the record, and nil if that is still on its way.
+func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (r R, err error) {
+	if err := ctx.Err(); err != nil {
+		return r, err
+	}
+	if o.typ != op.typ {
+		return r, &TypeError{Object: o.Name(), Type: o.typ.name, Operation: op.name, Declared: op.typ.name}
+	}
+	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
+		if w, ok := o.box.Take(op.mark); ok {
+			return op.perform(ctx, o, arg, w, how, p)
+		}
+	}
+	return op.queue(ctx, o, arg, "", how, p)
+}
+
+// perform carries out a leaf operation on the calling goroutine, which has taken
+// the object, found the word w, and now gives the object back; or, if the guard
+// is false, queues the request.
+func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, w uint64, how manner, p **request[T, A, R]) (r R, err error) {
 	at := asking
 	defer func() {
 		if at != finished {
-			falsePart = op.caught(o, at, recover(), &err)
+			op.caught(o, at, recover(), &err)
+			if how == telling {
+				o.unheard(err)
+				err = nil
+			}
 		}
 	}()
-	if op.plain != nil {
-		if !op.plain(o.state) {
+	if op.kind == kernel.Entry {
+		if falsePart := op.ask(o, arg); falsePart != "" {
 			at = finished
-			return r, nil, op.guard
-		}
-	} else if op.guard != "" {
-		if falsePart = op.guarded.Ask(o.state, arg); falsePart != "" {
-			at = finished
-			return r, nil, falsePart
+			if how == trying {
+				leaving := mailbox.Leaving{Op: op.index}
+				if !o.box.Look(&leaving) {
+					o.box.Yield(leaving)
+				}
+				return r, o.explained(&kernel.Refused{Operation: op.name, Guard: falsePart})
+			}
+			return op.queue(ctx, o, arg, falsePart, how, p)
 		}
 	}
 	at = running
 	r, err = op.leaf(o.state, arg)
 	at = releasing
-	if !o.box.Swap(op.held, op.idle) {
-		o.box.Release(op.index, op.changes, mailbox.ChainOf(ctx) == nil, false)
+	if w != op.idle || !o.box.Word.CompareAndSwap(w|op.mark, w) {
+		op.release(ctx, o, unasked, &at)
 	}
 	at = finished
-	return r, err, ""
+	if how == telling {
+		err = nil
+	}
+	return r, err
 }
 
-// caught cleans up after a panic or a runtime.Goexit in run. Whatever it was, the
-// object goes on, and the goroutine that may be dying serves nobody.
-func (op *Operation[T, A, R]) caught(o *Object[T], at int, value any, err *error) (falsePart string) {
-	switch at {
-	case asking:
-		if value == nil {
-			o.box.Release(op.index, false, false, true)
+// release gives the object back when that takes more than a swap. It sets at to
+// finished as soon as the object is no longer the caller's to clean up after.
+func (op *Operation[T, A, R]) release(ctx context.Context, o *Object[T], watched int, at *int) {
+	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil}
+	if watched == open || watched == closed {
+		l.Asked = o.box.Watched()
+		if l.Open = -1; watched == open {
+			l.Open = bits.TrailingZeros64(l.Asked)
+		}
+	}
+	gone := o.box.Look(&l)
+	*at = finished
+	if !gone {
+		o.box.Yield(l)
+	}
+}
+
+// ask asks the guard, for the goroutine that has taken the object.
+func (op *Operation[T, A, R]) ask(o *Object[T], arg A) (falsePart string) {
+	if op.plain != nil {
+		if op.plain(o.state) {
 			return ""
 		}
-		// The kernel shall ask again, and fail whoever else is guarded too.
-		return unknownPart
-	case running:
-		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: mailbox.Stack()}
+		return op.guard
 	}
-	o.box.Release(op.index, op.changes, false, true)
-	return ""
+	return op.guarded.Ask(o.state, arg)
 }
 
-// unknownPart says that the guard could not be asked: the kernel has to.
-const unknownPart = "\x00"
+// caught cleans up after a panic or a runtime.Goexit in an attempt, which still
+// has the object. Whatever it was, the object goes on, and the goroutine, which
+// may be dying, serves nobody.
+func (op *Operation[T, A, R]) caught(o *Object[T], at int, value any, err *error) {
+	switch {
+	case value == nil:
+	case at == asking:
+		// Whoever else waits for this guard is to fail too: the kernel finds
+		// out, as it asks again.
+		*err = o.guardError(op.index, value)
+	case at == running:
+		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: mailbox.Stack()}
+	}
+	o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed})
+}
 
 // newRequest makes the record of a request.
 func (op *Operation[T, A, R]) newRequest(waits bool) *request[T, A, R] {
@@ -165,29 +275,53 @@ type request[T, A, R any] struct {
 
 // Run implements mailbox.Body.
 func (c *request[T, A, R]) Run() {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			c.Err = &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: v, Stack: mailbox.Stack()}
+		if !returned {
+			c.caught(recover())
 		}
 	}()
 	if c.op.leaf != nil {
 		c.Result, c.Err = c.op.leaf(c.o.state, c.arg)
 	} else {
 		c.Result, c.Err = c.op.blocks(c.o.state, c.ctx, c.arg)
+		c.Left()
 	}
+	returned = true
+}
+
+// caught cleans up after a body that panicked, or, if there is no value, left
+// through runtime.Goexit.
+func (c *request[T, A, R]) caught(value any) {
+	c.Left()
+	if value == nil {
+		c.Exit()
+		return
+	}
+	c.Err = &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: mailbox.Stack()}
 }
 
 // Recycle implements mailbox.Body: the request was told, and has ended.
 func (c *request[T, A, R]) Recycle() {
-	if c.reply != nil {
-		c.reply(c.Result, c.Err)
+	if c.reply == nil {
+		c.o.unheard(c.Err)
+		return
 	}
+	defer func() {
+		// A reply runs code of whoever it goes to, on a goroutine that has other
+		// things to do.
+		if v := recover(); v != nil {
+			c.o.log(fmt.Errorf("sluice: the reply of %s.%s panicked: %v", c.o.Name(), c.op.name, v))
+		}
+	}()
+	c.reply(c.Result, c.Err)
 }
 
 // Fail implements mailbox.Body.
 func (c *request[T, A, R]) Fail(err error) { c.Err = c.o.explained(err) }
 
-func (c *request[T, A, R]) askGuard() string { return c.op.guarded.Ask(c.o.state, c.arg) }
+// AskGuard implements mailbox.Body.
+func (c *request[T, A, R]) AskGuard() string { return c.op.guarded.Ask(c.o.state, c.arg) }
 
 // take returns a record for a call. Records are pooled, but not across the wall
 // of a testing/synctest bubble.
@@ -206,87 +340,72 @@ func (op *Operation[T, A, R]) put(c *request[T, A, R], now time.Duration) {
 	var none A
 	var zero R
 	c.arg, c.Result, c.Err, c.o, c.ctx, c.Try = none, zero, nil, nil, nil, false
+	c.Forget()
 	op.records.Put(c)
 }
 
-// call is the way of a Call or a Try that could not take the object at once.
-func (op *Operation[T, A, R]) call(ctx context.Context, o *Object[T], arg A, try bool) (R, error) {
-	var none R
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	if o.typ != op.typ {
-		return none, op.typeError(o)
-	}
-	if op.leaf != nil && o.box.Take(op.index) {
-		r, err, falsePart := op.run(ctx, o, arg)
-		switch {
-		case falsePart == "":
-			return r, err
-		case try && falsePart != unknownPart:
-			o.box.Release(op.index, false, mailbox.ChainOf(ctx) == nil, false)
-			return none, o.explained(&kernel.Refused{Operation: op.name, Guard: falsePart})
-		}
-		return op.wait(ctx, o, arg, falsePart, try)
-	}
-	return op.wait(ctx, o, arg, "", try)
-}
-
-// wait is the way of a Call or a Try through the kernel. If falsePart is not
-// empty the caller has taken the object, and found the guard false.
-func (op *Operation[T, A, R]) wait(ctx context.Context, o *Object[T], arg A, falsePart string, try bool) (R, error) {
+// queue is the way through the kernel. If falsePart is not empty the caller has
+// taken the object, and found the guard false; the object is given back.
+func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p **request[T, A, R]) (r R, err error) {
 	now := mailbox.Now()
-	c := op.take(now)
-	c.o, c.arg, c.Try = o, arg, try
-	if op.leaf == nil {
-		c.ctx = c.Inside(ctx, &o.box)
+	if how >= sending {
+		var c *request[T, A, R]
+		if how == answering {
+			c, *p = *p, nil // made for the message, with its reply
+		} else {
+			c = op.newRequest(false)
+		}
+		c.o, c.arg, c.Told = o, arg, how != sending
+		op.enterChain(ctx, c)
+		if falsePart == "" {
+			err = o.box.Post(ctx, &c.Request, now)
+		} else {
+			err = o.box.PostHeld(ctx, &c.Request, falsePart, now)
+		}
+		if how == sending && err == nil || how == answering && err != nil {
+			*p = c
+		}
+		return r, err
 	}
-	switch falsePart {
-	case "":
+	c := op.take(now)
+	c.o, c.arg, c.Try = o, arg, how == trying
+	op.enterChain(ctx, c)
+	returned := false
+	defer func() {
+		if !returned { // a guard that was asked here has called runtime.Goexit
+			o.box.Forsake(&c.Request)
+		}
+	}()
+	if falsePart == "" {
 		o.box.Call(ctx, &c.Request, now)
-	case unknownPart:
-		o.box.CallHeld(ctx, &c.Request, "", now)
-	default:
+	} else {
 		o.box.CallHeld(ctx, &c.Request, falsePart, now)
 	}
-	r, err := c.Result, c.Err
+	returned = true
+	r, err = c.Result, c.Err
 	op.put(c, now)
 	return r, err
 }
 
-// post is the way of a Send or a Tell. It returns the record of a request that
-// is on its way, the result of one that ran at once, or why it was not taken.
-func (op *Operation[T, A, R]) post(ctx context.Context, o *Object[T], arg A, told bool, reply func(R, error)) (r R, ran bool, err error, p *request[T, A, R]) {
-	if err := ctx.Err(); err != nil {
-		return r, false, err, nil
-	}
-	if o.typ != op.typ {
-		return r, false, op.typeError(o), nil
-	}
-	falsePart, took := "", op.leaf != nil && (o.box.Swap(op.idle, op.held) || o.box.Take(op.index))
-	if took {
-		if r, err, falsePart = op.run(ctx, o, arg); falsePart == "" {
-			return r, true, err, nil
-		}
-	}
-	c := op.newRequest(false)
-	c.o, c.arg, c.Told, c.reply = o, arg, told, reply
+// enterChain gives a body that takes a context one that knows where it is.
+func (op *Operation[T, A, R]) enterChain(ctx context.Context, c *request[T, A, R]) {
 	if op.leaf == nil {
-		c.ctx = c.Inside(ctx, &o.box)
+		c.ctx = c.Inside(ctx, &c.o.box)
 	}
-	now := mailbox.Now()
-	switch {
-	case !took:
-		err = o.box.Post(ctx, &c.Request, now)
-	case falsePart == unknownPart:
-		err = o.box.PostHeld(ctx, &c.Request, "", now)
-	default:
-		err = o.box.PostHeld(ctx, &c.Request, falsePart, now)
+}
+
+// unheard logs that a request failed which nobody waits for. An error that its
+// body returned is a result, and forgotten with it.
+func (o *Object[T]) unheard(err error) {
+	switch err.(type) {
+	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError:
+		o.log(err)
 	}
-	if err != nil {
-		return r, false, err, nil
-	}
-	return r, false, nil, c
+}
+
+// log reports an error that nobody else is told.
+func (o *Object[T]) log(err error) {
+	o.system.Logger().Error(err.Error(), "object", o.Name())
 }
 
 // explained adds the name of the object to a refusal of the kernel.

@@ -2,6 +2,7 @@ package activeobject
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sluice-go/sluice/actor"
@@ -22,11 +23,15 @@ func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.O
 // sender that cannot be carried out become dead letters.
 func (o *Object[T]) Receive(message any, sender *actor.PID) {
 	answer := func(value any, err error) {
-		if err != nil {
-			value = nil
-		}
-		if sender != nil {
-			o.system.Tell(sender, &actor.Reply{Value: value, Err: err})
+		switch {
+		case sender != nil && err != nil:
+			o.system.Tell(sender, &actor.Reply{Err: err})
+		case sender != nil:
+			o.system.Tell(sender, &actor.Reply{Value: value})
+		case errors.Is(err, ErrStopped):
+			o.system.DeadLetter(o.PID(), message) // it never ran
+		case err != nil:
+			o.log(err)
 		}
 	}
 	refuse := func(format string, args ...any) {
@@ -58,8 +63,10 @@ func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any,
 	if _, none := any(arg).(None); !ok && !(none && argument == nil) {
 		return false
 	}
-	r, _, err, p := op.post(context.Background(), o, arg, true, func(r R, err error) { reply(r, err) })
-	if p == nil {
+	p := op.newRequest(false)
+	p.reply = func(r R, err error) { reply(r, err) }
+	r, err := op.enter(context.Background(), o, arg, answering, &p)
+	if p != nil { // it has ended already, or was not taken
 		reply(r, err)
 	}
 	return true

@@ -19,6 +19,7 @@ type Object[T any] struct {
 	box    mailbox.Mailbox
 	typ    *Type[T]
 	state  *T
+	watch  func(*T) bool // the guard of the only operation that others wait for, if it is plain
 	system *actor.System
 	seat   int // in the system's list
 	id     uint64
@@ -167,17 +168,15 @@ func (o *Object[T]) Explain() mailbox.Snapshot { return o.box.Explain() }
 
 // PID returns the address of the object as a protoactor actor. Messages to it are
 // *actor.Invoke; they go through the same waiting queue as every other request.
-// The actor is made when its address is first asked for.
+// The actor is made when its address is first asked for; if the system has been
+// closed by then there is none, and PID returns nil.
 func (o *Object[T]) PID() *actor.PID {
-	pid, err := o.address()
-	if err != nil { // a name that is free cannot be taken
-		panic(err)
-	}
+	pid, _ := o.address() // a name that is free cannot be taken
 	return pid
 }
 
 // address returns the object's PID, and makes its actor if there is none. It
-// fails if the object's name is taken.
+// fails if the object's name is taken or the system closed.
 func (o *Object[T]) address() (*actor.PID, error) {
 	o.who.CompareAndSwap(nil, &identity{})
 	who := o.who.Load()
@@ -201,13 +200,13 @@ func (o *Object[T]) address() (*actor.PID, error) {
 // an error that matches ErrStopped; what runs finishes. The returned channel is
 // closed when the last body has returned. Stopping twice is fine.
 func (o *Object[T]) Stop() <-chan struct{} {
+	closed := o.box.Closed()
 	idle := o.Halt()
-	if who := o.who.Load(); who != nil {
+	if who := o.who.Load(); who != nil && !closed {
 		who.mu.Lock()
 		defer who.mu.Unlock()
 		if who.pid != nil {
 			o.system.Stop(who.pid)
-			who.pid = nil
 		}
 	}
 	return idle
@@ -215,9 +214,21 @@ func (o *Object[T]) Stop() <-chan struct{} {
 
 // Halt implements mailbox.Receiver: it ends the object but not its actor.
 func (o *Object[T]) Halt() <-chan struct{} {
-	idle := o.box.Close(&mailbox.StoppedError{Object: o.Name()})
+	return o.box.Close(&mailbox.StoppedError{Object: o.Name()})
+}
+
+// Drain implements mailbox.Receiver: it ends the object once what waits and can
+// start has been served.
+func (o *Object[T]) Drain() <-chan struct{} {
+	return o.box.Drain(&mailbox.StoppedError{Object: o.Name()})
+}
+
+// Ended implements mailbox.Host: the object has stopped, and nothing runs.
+func (o *Object[T]) Ended() {
 	o.system.Leave(o)
-	return idle
+	if d, ok := o.box.Dispatcher().(*actor.Dedicated); ok {
+		d.Close()
+	}
 }
 
 // Seat implements actor.Member.
@@ -249,28 +260,42 @@ func (q *Queues) Waiting(op interface{ at(t any) (int, bool) }) int {
 	return 0
 }
 
-// askers ask the guard of a request over its argument.
-type asker interface{ askGuard() string }
-
 // AskState implements kernel.Object.
 func (o *Object[T]) AskState(op int) (falsePart string, err error) {
-	guard := o.typ.ops[op]
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			err = o.guardError(op, v)
+		if !returned {
+			err = o.guardFailed(op, nil, recover())
 		}
 	}()
-	return guard.ask(o.state), nil
+	falsePart = o.typ.ops[op].askState(o.state)
+	returned = true
+	return falsePart, nil
 }
 
 // AskRequest implements kernel.Object.
 func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			err = o.guardError(r.Op, v)
+		if !returned {
+			err = o.guardFailed(r.Op, r, recover())
 		}
 	}()
-	return r.Record.(*mailbox.Request).Body.(asker).askGuard(), nil
+	falsePart = r.Record.(*mailbox.Request).Body.AskGuard()
+	returned = true
+	return falsePart, nil
+}
+
+// guardFailed returns the error of a guard that panicked with the value. If it
+// has none the guard has called runtime.Goexit, and the goroutine is to be kept
+// from leaving the object locked.
+func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
+	if value == nil {
+		value = "it ended its goroutine (runtime.Goexit)"
+		o.box.GuardExited(op, r, o.guardError(op, value))
+		return nil
+	}
+	return o.guardError(op, value)
 }
 
 func (o *Object[T]) guardError(op int, value any) error {
@@ -287,4 +312,12 @@ func (o *Object[T]) Open(operations uint64) int {
 		}
 	}
 	return -1
+}
+
+// Watch implements mailbox.Host.
+func (o *Object[T]) Watch(operations uint64) {
+	o.watch = nil
+	if bits.OnesCount64(operations) == 1 {
+		o.watch = o.typ.ops[bits.TrailingZeros64(operations)].plain
+	}
 }

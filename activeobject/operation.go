@@ -21,8 +21,8 @@ type Operation[T, A, R any] struct {
 	guarded guards.Guard[T, A]
 
 	// What the fast path compares and swaps, and which guard it asks.
-	idle, held uint64
-	changes    bool
+	idle, mark uint64
+	changed    bool      // the body may change the state
 	records    sync.Pool // of *request[T, A, R]
 }
 
@@ -68,13 +68,13 @@ func FunctionCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Con
 }
 
 func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
-	op := &Operation[T, A, R]{leaf: leaf, blocks: blocks, changes: kind != kernel.Function}
+	op := &Operation[T, A, R]{leaf: leaf, blocks: blocks, changed: kind != kernel.Function}
 	op.kind, op.name = kind, name
 	op.tell = op.answer
 	t.add(&op.operation, leaf != nil || blocks != nil)
-	op.idle, op.held = mailbox.Idle(t.tag), mailbox.Held(t.tag, op.index)
+	op.idle, op.mark = mailbox.Idle(t.tag), mailbox.Mark(op.index)
 	if leaf == nil {
-		op.idle = mailbox.Never // its bodies are known to the kernel, so that circles of waiting can be followed
+		op.idle = mailbox.Never // no fast path: its bodies are known to the kernel, so that circles of waiting can be followed
 	}
 	op.records.New = func() any { return op.newRequest(true) }
 	return op
@@ -120,9 +120,12 @@ func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
 	}
 	op.guarded = g
 	op.guard, op.looks = g.Name(), g.Looks()
-	op.plain, op.ask = g.Simple(), nil
+	op.plain, op.askState = g.Simple(), nil
+	if op.looks&guards.AtWaiting != 0 {
+		op.idle = mailbox.Never // no fast path: a request that arrives counts itself
+	}
 	if op.looks&guards.AtArgument == 0 {
-		op.ask = func(s *T) string {
+		op.askState = func(s *T) string {
 			var none A
 			return g.Ask(s, none)
 		}

@@ -27,21 +27,20 @@ type Type[T any] struct {
 	ops    []*operation[T]
 	byName map[string]*operation[T]
 	rules  *kernel.Rules // of the active object: one request at a time
-	shared sync.Map      // *actor.System to the *mailbox.Config of its objects without options
 	count  atomic.Uint64 // objects so far
 }
 
 // operation is what a type knows of an operation without its argument and result.
 type operation[T any] struct {
-	typ   *Type[T]
-	index int
-	name  string
-	kind  kernel.Kind
-	guard string
-	looks guards.Looks
-	plain func(*T) bool                                                 // the guard, if it is one condition over the state
-	ask   func(*T) string                                               // the guard, if it does not look at the argument
-	tell  func(o *Object[T], argument any, reply func(any, error)) bool // runs it for a message
+	typ      *Type[T]
+	index    int
+	name     string
+	kind     kernel.Kind
+	guard    string
+	looks    guards.Looks
+	plain    func(*T) bool                                                 // the guard, if it is one condition over the state
+	askState func(*T) string                                               // the guard, if it does not look at the argument
+	tell     func(o *Object[T], argument any, reply func(any, error)) bool // runs it for a message
 }
 
 // types numbers the types, so that an object and an operation can be matched in
@@ -118,10 +117,12 @@ func (t *Type[T]) seal() {
 // from the default by the given settings.
 func (t *Type[T]) config(system *actor.System, s *settings) *mailbox.Config {
 	if *s == (settings{}) {
-		if c, ok := t.shared.Load(system); ok {
-			return c.(*mailbox.Config)
-		}
+		return system.Shared(t, func() any { return t.newConfig(system, s) }).(*mailbox.Config)
 	}
+	return t.newConfig(system, s)
+}
+
+func (t *Type[T]) newConfig(system *actor.System, s *settings) *mailbox.Config {
 	rules := t.rules
 	if s.policy != nil || s.maxBypass != 0 {
 		changed := *rules
@@ -135,14 +136,9 @@ func (t *Type[T]) config(system *actor.System, s *settings) *mailbox.Config {
 	case pooled:
 		c.Dispatcher = system.Workers()
 	case dedicated:
-		d := actor.NewDedicated()
-		c.Dispatcher, c.Ended = d, d.Close
+		c.Dispatcher = actor.NewDedicated()
 	}
-	c.Prepare(func(op int) bool { return t.ops[op].plain != nil })
-	if *s == (settings{}) {
-		t.shared.Store(system, c)
-	}
-	return c
+	return c.Prepare(func(op int) bool { return t.ops[op].plain != nil })
 }
 
 // lend is how many requests of others a goroutine serves before it passes the

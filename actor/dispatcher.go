@@ -17,8 +17,8 @@ type Dispatcher = mailbox.Dispatcher
 type Warm struct {
 	mu     sync.Mutex
 	idle   []*worker // the one that became idle last at the end: its cache is warmest
-	closed bool
-	active sync.WaitGroup
+	active int       // goroutines that have not ended
+	gone   chan struct{}
 }
 
 type worker struct {
@@ -39,18 +39,18 @@ func (w *Warm) Dispatch(t mailbox.Task) {
 		idle.task <- t
 		return
 	}
-	w.active.Add(1)
+	w.active++
 	w.mu.Unlock()
 	go w.work(t)
 }
 
 func (w *Warm) work(t mailbox.Task) {
-	defer w.active.Done() // a task may leave by runtime.Goexit
+	defer w.leave() // a task may leave by runtime.Goexit
 	self := &worker{task: make(chan mailbox.Task, 1)}
 	for t != nil {
 		t.Run()
 		w.mu.Lock()
-		if w.closed || len(w.idle) == maxIdle {
+		if w.gone != nil || len(w.idle) == maxIdle {
 			w.mu.Unlock()
 			return
 		}
@@ -60,17 +60,35 @@ func (w *Warm) work(t mailbox.Task) {
 	}
 }
 
-// Close ends the goroutines, those that run a task after it has returned, and
-// waits for all of them. Later tasks run on goroutines of their own.
-func (w *Warm) Close() {
+func (w *Warm) leave() {
 	w.mu.Lock()
-	idle := w.idle
-	w.idle, w.closed = nil, true
-	w.mu.Unlock()
-	for _, self := range idle {
-		self.task <- nil
+	defer w.mu.Unlock()
+	if w.active--; w.active == 0 && w.gone != nil {
+		select {
+		case <-w.gone: // it was not the first time
+		default:
+			close(w.gone)
+		}
 	}
-	w.active.Wait()
+}
+
+// Close ends the idle goroutines, and lets the others end when they have run
+// their task. It returns a channel that is closed when none is left. Later tasks
+// run on goroutines of their own.
+func (w *Warm) Close() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone == nil {
+		w.gone = make(chan struct{})
+		if w.active == 0 {
+			close(w.gone)
+		}
+	}
+	for _, self := range w.idle {
+		self.task <- nil // there is room: an idle worker's channel is empty
+	}
+	w.idle = nil
+	return w.gone
 }
 
 // Dedicated is a dispatcher of one goroutine, that of a single object: the

@@ -57,6 +57,8 @@ type System struct {
 	workers Warm
 	logger  *slog.Logger
 
+	shared sync.Map
+
 	mu      sync.Mutex
 	members []Member
 	closed  bool
@@ -129,8 +131,15 @@ func (s *System) protoactor() *proto.ActorSystem {
 }
 
 // Spawn makes an actor of an object. An empty name gives it one that is free. It
-// fails with *NameError if the name is taken; nothing is left behind then.
+// fails with *NameError if the name is taken, and with ErrClosed; nothing is left
+// behind then.
 func (s *System) Spawn(name string, object mailbox.Receiver) (*PID, error) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
 	s.spawning.Lock()
 	defer s.spawning.Unlock()
 	actors := s.protoactor()
@@ -145,6 +154,19 @@ func (s *System) Spawn(name string, object mailbox.Receiver) (*PID, error) {
 	}
 	return pid, nil
 }
+
+// Shared returns what the system keeps under the key, which make makes if there is
+// nothing yet. It serves what the objects of one type have in common.
+func (s *System) Shared(key any, make func() any) any {
+	if v, ok := s.shared.Load(key); ok {
+		return v
+	}
+	v, _ := s.shared.LoadOrStore(key, make())
+	return v
+}
+
+// Logger returns where the system logs.
+func (s *System) Logger() *slog.Logger { return s.logger }
 
 // Tell sends a message to an actor.
 func (s *System) Tell(to *PID, message any) { s.Actors().Root.Send(to, message) }
@@ -224,6 +246,10 @@ func (s *System) Close(ctx context.Context) error {
 		s.actors.Shutdown()
 	}
 	s.spawning.Unlock()
-	s.workers.Close()
-	return nil
+	select {
+	case <-s.workers.Close():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

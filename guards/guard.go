@@ -13,6 +13,7 @@ package guards
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -130,6 +131,7 @@ func (g Guard[S, A]) Simple() func(*S) bool {
 // And holds when all of its parts hold. They are asked in order, up to the
 // first that is false. It panics without parts or with a zero one.
 func And[S, A any](parts ...Guard[S, A]) Guard[S, A] {
+	parts = slices.Clone(parts) // the caller's slice may change later
 	return join("and", parts, func(string) func(s *S, a A) string {
 		return func(s *S, a A) string {
 			for i := range parts {
@@ -145,6 +147,7 @@ func And[S, A any](parts ...Guard[S, A]) Guard[S, A] {
 // Or holds when at least one of its parts does. They are asked in order, up to
 // the first that holds. It panics without parts or with a zero one.
 func Or[S, A any](parts ...Guard[S, A]) Guard[S, A] {
+	parts = slices.Clone(parts)
 	return join("or", parts, func(name string) func(s *S, a A) string {
 		return func(s *S, a A) string {
 			for i := range parts {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Set is a set of operations, by their number in a Table.
@@ -95,12 +96,12 @@ func (t Table) Row(i int) Set { return t.rows[i] }
 // String draws the table as the matrix a person would draw: a dot marks a
 // conflict.
 func (t Table) String() string {
-	width := 0
+	width := 1
 	for _, n := range t.names {
-		width = max(width, len(n))
+		width = max(width, utf8.RuneCountInString(n))
 	}
 	var b strings.Builder
-	pad := func(s string) { b.WriteString(s + strings.Repeat(" ", width-len(s)+2)) }
+	pad := func(s string) { b.WriteString(s + strings.Repeat(" ", width-utf8.RuneCountInString(s)+2)) }
 	pad("")
 	for _, n := range t.names {
 		pad(n)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Frame is one link of a call chain: a body that runs in an object and may call
@@ -13,7 +14,8 @@ type Frame struct {
 	r      *Request
 	box    *Mailbox
 	op     int
-	waits  []*Request // what the body waits for now; guarded by graph
+	over   atomic.Bool // the body has returned
+	waits  []*Request  // what the body, or one it has called, waits for now; guarded by graph
 }
 
 // graph guards the edges from bodies to the requests they wait for. An edge
@@ -40,24 +42,39 @@ func (c *bodyContext) Value(key any) any {
 }
 
 // Inside returns the context for the body of r, which is about to be handed to
-// box: ctx with a link added to its call chain.
+// box: ctx with a link added to its call chain. A request that is posted begins a
+// chain of its own: its sender does not wait for it, unless by Await.
 func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
-	c := &bodyContext{Context: ctx, frame: Frame{parent: ChainOf(ctx), r: r, box: box, op: r.Op}}
+	c := &bodyContext{Context: ctx, frame: Frame{r: r, box: box, op: r.Op}}
+	if r.wake != nil {
+		c.frame.parent = ChainOf(ctx)
+	}
 	r.frame = &c.frame
 	return c
+}
+
+// Left says that the body of r has returned: whoever still has its context is
+// not inside the object any more.
+func (r *Request) Left() {
+	if r.frame != nil {
+		r.frame.over.Store(true)
+	}
 }
 
 // ChainOf returns the innermost link of the call chain that ctx belongs to, or
 // nil outside of any object.
 func ChainOf(ctx context.Context) *Frame {
 	f, _ := ctx.Value(frameKey{}).(*Frame)
+	for f != nil && f.over.Load() {
+		f = f.parent
+	}
 	return f
 }
 
 // within returns the link of the chain that is inside the object, or nil.
 func (f *Frame) within(box *Mailbox) *Frame {
 	for ; f != nil; f = f.parent {
-		if f.box == box {
+		if f.box == box && !f.over.Load() {
 			return f
 		}
 	}
@@ -70,14 +87,24 @@ func (f *Frame) String() string {
 
 // enter draws the edge from the body f to the request r that it is about to wait
 // for, and returns an error that names the circle if that closes one. The edge
-// stays until leave.
+// stays until leave. The bodies that f was called from wait with it: they get the
+// edge too, up to one that has an edge to the call below it already (a call that
+// found its object idle never had to wait, and has none).
 //
 // Edges are drawn and followed under graph, so of several bodies that close a
 // circle together the last one sees all the others' edges.
 func (f *Frame) enter(r *Request) error {
 	graph.Lock()
 	defer graph.Unlock()
-	f.waits = append(f.waits, r)
+	for g := f; g != nil; g = g.parent {
+		g.waits = append(g.waits, r)
+		if g.parent != nil && slices.Contains(g.parent.waits, g.r) {
+			break
+		}
+	}
+	if !r.pending() {
+		return nil
+	}
 	if circle := f.find(r, nil, map[*Mailbox]bool{}); circle != nil {
 		return &DeadlockError{Circle: circle}
 	}
@@ -88,8 +115,10 @@ func (f *Frame) enter(r *Request) error {
 func (f *Frame) leave(r *Request) {
 	graph.Lock()
 	defer graph.Unlock()
-	if i := slices.Index(f.waits, r); i >= 0 {
-		f.waits = slices.Delete(f.waits, i, i+1)
+	for ; f != nil; f = f.parent {
+		if i := slices.Index(f.waits, r); i >= 0 {
+			f.waits = slices.Delete(f.waits, i, i+1)
+		}
 	}
 }
 

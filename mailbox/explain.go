@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,12 +69,16 @@ const chunk = 256
 // meanwhile may be missing, those that wait throughout are not.
 func (m *Mailbox) Explain() Snapshot {
 	now := Now()
-	s := Snapshot{Object: m.host.Name(), Running: []Running{}, Waiting: []Waiting{}}
 	ops := m.config.Rules.Operations
+	expected := chunk
+	for op := range ops {
+		expected += m.Queued(op)
+	}
+	s := Snapshot{Object: m.host.Name(), Running: []Running{}, Waiting: make([]Waiting, 0, expected)}
 
 	m.mu.Lock()
 	s.Stopped = m.closed != nil
-	if w := m.word.Load(); w&(held|engaged) == held {
+	if w := m.Word.Load(); w&(held|engaged) == held {
 		s.Running = append(s.Running, Running{Operation: ops[w>>opShift&0xffff].Name})
 	}
 	k := m.queues.Load()
@@ -107,7 +112,9 @@ func (m *Mailbox) Explain() Snapshot {
 		})
 	}) {
 		m.mu.Unlock()
-		runtime.Gosched() // whoever waits for mu is first
+		// Whoever waits for mu is first, and room is made while it is free.
+		runtime.Gosched()
+		s.Waiting = slices.Grow(s.Waiting, chunk)
 		m.mu.Lock()
 	}
 	c.Close()

@@ -14,7 +14,7 @@
 // Mailbox.mu, which is never held while a body runs: arrivals, withdrawals,
 // inspections and stops wait for guards at most. The object belongs to its
 // owner: one goroutine (or a task on its way to a worker) that has set the held
-// bit of Mailbox.word. Only the owner runs bodies, asks guards and clears held.
+// bit of Mailbox.Word. Only the owner runs bodies, asks guards and clears held.
 //
 // # The word
 //
@@ -64,6 +64,12 @@ type Host interface {
 	// in ascending order, up to the first that holds, and returns its operation;
 	// or -1 if none does. It may panic.
 	Open(operations uint64) int
+	// Watch says which operations' guards Open will be asked about until further
+	// notice; the owner calls it before it gives the object back.
+	Watch(operations uint64)
+	// Ended is called once, with the scheduling exclusion held, when the object
+	// has been closed and its last body has returned.
+	Ended()
 }
 
 // Config is what the objects of one type in one system have in common. It is not
@@ -79,8 +85,6 @@ type Config struct {
 	// Lend is how many requests of others a goroutine serves before it passes
 	// the object on.
 	Lend int
-	// Ended is called when the object's last body has returned; it may be nil.
-	Ended func()
 	// NoFastPath sends every request through the kernel. The answers are the
 	// same; tests run both ways.
 	NoFastPath bool
@@ -101,7 +105,14 @@ type Task interface{ Run() }
 // Mailbox is the waiting queue, the running queue and the scheduler of one
 // object. Init must be called before anything else.
 type Mailbox struct {
-	word    atomic.Uint64
+	// Word is the state of the object, as drawn above. The fast path moves it from
+	// Idle to Held to take an idle object that nobody waits at, and from Held to
+	// Idle to give it back. If taking fails, the slow path finds out why; if
+	// giving back fails, the caller still owns the object and must call Release.
+	// It is a field and not a method because Go does not inline a method of this
+	// package into what a user's package instantiates.
+	Word atomic.Uint64
+
 	watched atomic.Uint64 // operations with waiters whose guards the fast path asks
 	config  *Config
 	host    Host
@@ -114,9 +125,10 @@ type Mailbox struct {
 
 // closing is the end of an object.
 type closing struct {
-	err  error
-	idle chan struct{} // closed when the last body has returned
-	over bool
+	err      error
+	idle     chan struct{} // closed when the last body has returned
+	draining bool          // what waits is served as long as anything can start
+	over     bool
 }
 
 // Prepare completes a configuration. Plain says which operations have a guard
@@ -135,7 +147,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 // Init makes the mailbox ready for requests. Config must have been prepared.
 func (m *Mailbox) Init(config *Config, host Host) {
 	m.config, m.host = config, host
-	m.word.Store(m.rest())
+	m.Word.Store(m.rest())
 }
 
 // rest is the word of the object when nobody owns it and nobody waits.
@@ -175,94 +187,118 @@ func (m *Mailbox) kernel() *kernel.Kernel {
 	return k
 }
 
-// Idle and Held are the two values of an object's word between which the fast
-// path of an operation moves. Never is a value that no word has.
-func Idle(tag uint32) uint64         { return uint64(tag) << tagShift }
-func Held(tag uint32, op int) uint64 { return Idle(tag) | uint64(op)<<opShift | held }
+// Idle returns the word of an object of that type which nobody owns and nobody
+// waits at. With Parked added there are waiters whose guards can all be asked by
+// Host.Open. An owner without the kernel's knowledge has added Mark. Never is a
+// value that no word has.
+func Idle(tag uint32) uint64 { return uint64(tag) << tagShift }
 
-const Never = ^uint64(0)
+// Mark returns what the owner adds to the word while it runs the operation.
+func Mark(op int) uint64 { return uint64(op)<<opShift | held }
 
-// Swap moves the word from one value to another: Idle to Held to take an idle
-// object with nobody waiting, Held to Idle to give it back. If taking fails, the
-// slow path says why; if giving back fails, the caller still owns the object and
-// must call Release.
-func (m *Mailbox) Swap(from, to uint64) bool { return m.word.CompareAndSwap(from, to) }
+const (
+	Parked = parked
+	Never  = ^uint64(0)
+)
 
-// Take takes the object for a leaf body if it is free or becomes free soon. It
-// reports false if the fast path is closed, or the object stays busy for as long
-// as it is worth waiting awake.
+// Take takes the object for a leaf body if it is free or becomes free soon, and
+// returns the word as it was. It reports false if the fast path is closed, or
+// the object stays busy for as long as it is worth waiting awake.
 //
 // A spinner has not arrived: it competes with whoever comes. The probes are few
 // and far apart, so that the owner keeps the cache line for a while: about 1.4 µs
 // in all, three times what it takes to park.
-func (m *Mailbox) Take(op int) bool {
+func (m *Mailbox) Take(mark uint64) (w uint64, ok bool) {
 	const probes, gap = 4, 1000
 	for i := 0; ; i++ {
-		w := m.word.Load()
-		if uint32(w)&^uint32(parked|recheck) == 0 {
-			if m.word.CompareAndSwap(w, w|held|uint64(op)<<opShift) {
-				return true
-			}
+		w = m.Word.Load()
+		if uint32(w)&^uint32(parked|recheck) == 0 && m.Word.CompareAndSwap(w, w|mark) {
+			return w, true
 		}
 		if w&slow != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
-			return false
+			return w, false
 		}
 		for j := 0; j < gap; j++ {
 		}
 	}
 }
 
-// Release gives the object back after a leaf body that the caller took it for
-// with Swap or Take. It serves others first if they came meanwhile, or if the
-// state has changed and one of those that wait can start now.
+// Leaving says how the fast path's owner leaves the object.
+type Leaving struct {
+	// Op is the operation that the object was taken for.
+	Op int
+	// Changed says that the body may have changed the state.
+	Changed bool
+	// Lend says that the caller may run the bodies of others. One that is inside
+	// another object must not.
+	Lend bool
+	// Asked are the operations, as bits, whose plain guards have been asked since
+	// the body returned, up to Open, whose guard holds; or all of them, if Open
+	// is -1.
+	Asked uint64
+	Open  int
+}
+
+// Watched returns the operations that wait with plain guards, as Asked.
+func (m *Mailbox) Watched() uint64 { return m.watched.Load() }
+
+// Look asks the guards that are waited for, unless l says what they answer, and
+// gives the object back if nobody can start. If it reports false the caller still
+// owns the object, and must call Yield. A guard that panics or exits does so out
+// of Look, before anything has been given back.
 //
-// Changed says whether the body may have changed the state; lend whether the
-// caller may run the bodies of others, which one that is inside another object
-// must not. A guard that panics does so out of Release, before anything has been
-// given back; Release is called again then with wary set, and leaves the asking
-// to the kernel.
-func (m *Mailbox) Release(op int, changed, lend, wary bool) {
-	w, open, asked := m.word.Load(), -1, uint64(0)
-	if w&engaged == 0 && !wary {
-		// Waiters there may be, but none has come or gone through this owner.
-		// If their guards are still false the object is as it was found. The
-		// set of them cannot grow unnoticed: an arrival sets engaged, and then
-		// the swap fails.
-		if changed && w&parked != 0 && w&recheck == 0 {
-			asked = m.watched.Load()
-			open = m.host.Open(asked)
+// Waiters there may be, but if the word says that none has come or gone through
+// this owner, and their guards are false, the object is as it was found. The set
+// of them cannot grow unnoticed: an arrival sets engaged, and then the swap fails.
+func (m *Mailbox) Look(l *Leaving) (gone bool) {
+	w := m.Word.Load()
+	if w&engaged != 0 {
+		return false
+	}
+	if l.Changed {
+		if w&recheck != 0 {
+			return false
 		}
-		if !changed || w&recheck == 0 && open < 0 {
-			if m.word.CompareAndSwap(w, w&^(held|0xffff<<opShift)) {
-				return
-			}
+		if w&parked != 0 && l.Asked == 0 {
+			l.Asked = m.watched.Load()
+			l.Open = m.host.Open(l.Asked)
+		}
+		if l.Asked != 0 && l.Open >= 0 {
+			return false
 		}
 	}
+	return m.Word.CompareAndSwap(w, w&^(held|0xffff<<opShift))
+}
+
+// Yield gives the object back and serves those who can start. The caller has
+// taken it on the fast path, and does not own it any more whatever happens: a
+// body that is run here may leave through runtime.Goexit.
+func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
 	k := m.kernel()
 	if m.own() {
-		k.Begin(op)
+		k.Begin(l.Op)
 	}
-	if changed {
-		k.End(op)
+	if l.Changed {
+		k.End(l.Op)
 	} else {
-		k.Abandon(op)
+		k.Abandon(l.Op)
 	}
-	if open >= 0 {
-		k.Answered(asked, open) // asked after the body: no need to ask again
+	if l.Asked != 0 {
+		k.Answered(l.Asked, l.Open)
 	}
-	m.serve(nil, m.lend(lend))
+	m.serve(nil, m.lend(l.Lend))
 }
 
 // own turns the fast path's owner, who holds mu, into one that the kernel is
 // asked by. It reports true if the kernel has not been told what runs.
 func (m *Mailbox) own() (unknown bool) {
 	for {
-		w := m.word.Load()
+		w := m.Word.Load()
 		if w&engaged != 0 {
 			return false
 		}
-		if m.word.CompareAndSwap(w, w|engaged) {
+		if m.Word.CompareAndSwap(w, w|engaged) {
 			return true
 		}
 	}
@@ -272,16 +308,16 @@ func (m *Mailbox) own() (unknown bool) {
 // else makes sure that the owner looks at the kernel before it lets go.
 func (m *Mailbox) engage() (owner bool) {
 	for {
-		w := m.word.Load()
+		w := m.Word.Load()
 		switch {
 		case w&held == 0:
-			if m.word.CompareAndSwap(w, w|held|engaged) {
+			if m.Word.CompareAndSwap(w, w|held|engaged) {
 				return true
 			}
 		case w&engaged != 0:
 			return false // the owner lets go under mu only
 		default:
-			if m.word.CompareAndSwap(w, w|engaged) {
+			if m.Word.CompareAndSwap(w, w|engaged) {
 				m.kernel().Begin(int(w >> opShift & 0xffff))
 				return false
 			}
@@ -298,20 +334,50 @@ func (m *Mailbox) release() {
 	inside := m.kernel().Inside()
 	for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
 		w |= parked
-		if m.config.plain.Has(op) {
+		switch {
+		case m.config.plain.Has(op):
 			watched |= 1 << op
-		} else {
+		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0:
+			w |= slow // it is to see every arrival
+		default:
 			w |= recheck
 		}
 	}
-	m.watched.Store(watched) // before the word: who sees parked sees the set
-	m.word.Store(w)
+	if m.watched.Load() != watched {
+		m.watched.Store(watched) // before the word: who sees parked sees the set
+		m.host.Watch(watched)
+	}
+	m.Word.Store(w)
 	if c := m.closed; c != nil && !c.over {
 		c.over = true
 		close(c.idle)
-		if m.config.Ended != nil {
-			m.config.Ended()
+		m.host.Ended()
+	}
+}
+
+// next returns the next request to start, or to fail with err, or nil if nothing
+// can be done. The caller owns the object and holds mu.
+//
+// A request whose context has ended does not start, even if its caller has had
+// no time to withdraw it.
+func (m *Mailbox) next() (r *Request, err error) {
+	for {
+		next, err := m.kernel().Next()
+		if next == nil {
+			if c := m.closed; c != nil && c.draining && !m.kernel().Runs() {
+				c.draining = false
+				m.kernel().Close(c.err)
+				continue
+			}
+			return nil, nil
 		}
+		r := next.Record.(*Request)
+		if err == nil && r.ctx != nil {
+			if err = r.ctx.Err(); err != nil {
+				m.kernel().Decline(next)
+			}
+		}
+		return r, err
 	}
 }
 
@@ -325,32 +391,23 @@ func (m *Mailbox) release() {
 func (m *Mailbox) serve(self *Request, lend int) {
 	var out *Request // has ended; its caller is told outside mu
 	for {
-		next, err := m.kernel().Next()
-		if next == nil {
+		r, err := m.next()
+		if r == nil {
 			m.release()
 			m.mu.Unlock()
 			out.settle()
 			return
 		}
-		r := next.Record.(*Request)
 		if err == nil && r != self && !(r.Leaf && lend > 0 && self == nil) {
 			m.pass(r, out)
 			return
 		}
 		m.mu.Unlock()
 		out.settle()
-		if err != nil {
-			r.Body.Fail(err)
-		} else {
-			if r != self {
-				lend--
-			}
-			r.run()
+		if r != self {
+			lend--
 		}
-		m.mu.Lock()
-		if err == nil {
-			m.kernel().Complete(next)
-		}
+		m.carryOut(r, err)
 		if out = r; r == self {
 			self = nil
 			if r.wake != nil {
@@ -358,6 +415,19 @@ func (m *Mailbox) serve(self *Request, lend int) {
 			}
 		}
 	}
+}
+
+// carryOut runs r, or fails it if err is not nil, and comes back with mu held. The
+// caller owns the object.
+func (m *Mailbox) carryOut(r *Request, err error) {
+	if err != nil {
+		r.Body.Fail(err)
+		m.mu.Lock()
+		return
+	}
+	r.Body.Run()
+	m.mu.Lock()
+	m.kernel().Complete(&r.Request)
 }
 
 // pass gives the object, and r with it, to r's own thread: the caller that waits
@@ -401,14 +471,12 @@ func (m *Mailbox) Run() {
 				m.workers().Dispatch(m)
 				return
 			}
-			var next *kernel.Request
-			if next, err = m.kernel().Next(); next == nil {
+			if r, err = m.next(); r == nil {
 				m.release()
 				m.mu.Unlock()
 				out.settle()
 				return
 			}
-			r = next.Record.(*Request)
 			if err == nil && m.config.Dispatcher == nil && r.wake != nil && !r.Leaf {
 				m.pass(r, out) // its caller waits, and is its thread
 				return
@@ -416,15 +484,7 @@ func (m *Mailbox) Run() {
 		}
 		m.mu.Unlock()
 		out.settle()
-		if err != nil {
-			r.Body.Fail(err)
-		} else {
-			r.run()
-		}
-		m.mu.Lock()
-		if err == nil {
-			m.kernel().Complete(&r.Request)
-		}
+		m.carryOut(r, err)
 		out = r
 	}
 }
@@ -436,6 +496,9 @@ func (m *Mailbox) lend(may bool) int {
 	}
 	return m.config.Lend
 }
+
+// Dispatcher returns whose thread runs the bodies, or nil if it is a caller's.
+func (m *Mailbox) Dispatcher() Dispatcher { return m.config.Dispatcher }
 
 // Closed reports whether the object takes no more requests.
 func (m *Mailbox) Closed() bool {

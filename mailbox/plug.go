@@ -13,6 +13,8 @@ type Receiver interface {
 	// Halt ends the object; the channel is closed when its last body has
 	// returned.
 	Halt() <-chan struct{}
+	// Drain ends the object after what waits and can start has been served.
+	Drain() <-chan struct{}
 }
 
 // Plug is the mailbox that protoactor sees. User messages go to the shared
@@ -54,15 +56,17 @@ func (p *Plug) Start() {
 
 // PostUserMessage implements protoactor's Mailbox.
 func (p *Plug) PostUserMessage(message any) {
-	switch m := message.(type) {
+	_, body, sender := proto.UnwrapEnvelope(message)
+	switch m := body.(type) {
 	case *proto.PoisonPill:
-		p.PostSystemMessage(m) // its place is behind what has been posted, which has arrived
+		// Its place is behind what has been posted, which has arrived.
+		p.object.Drain()
+		p.PostSystemMessage(m)
 	case proto.MessageBatch:
 		for _, one := range m.GetMessages() {
 			p.PostUserMessage(one)
 		}
 	default:
-		_, body, sender := proto.UnwrapEnvelope(message)
 		p.object.Receive(body, sender)
 	}
 }
@@ -98,6 +102,7 @@ func (p *Plug) Run() {
 		p.mu.Unlock()
 		switch message.(type) {
 		case *proto.PoisonPill:
+			<-p.object.Drain()
 			p.invoker.InvokeUserMessage(message)
 		case *proto.Stop:
 			// Watchers hear of the end after the last body has returned.

@@ -13,8 +13,11 @@ import (
 // room for the result.
 type Body interface {
 	// Run executes the operation and keeps its result. A panic must not leave
-	// it.
+	// it; if runtime.Goexit does, it calls Request.Exit on the way.
 	Run()
+	// AskGuard asks the guard over the request's argument, and returns the part
+	// of it that is false. It may panic.
+	AskGuard() (falsePart string)
 	// Fail keeps err as the result of a request that never ran.
 	Fail(err error)
 	// Recycle is called when nobody will look at the request any more. Only
@@ -34,8 +37,9 @@ type Request struct {
 	Told bool
 
 	box   *Mailbox
-	since time.Duration // when it arrived, on Now's clock
-	frame *Frame        // of a body that may call other objects
+	since time.Duration   // when it arrived, on Now's clock
+	ctx   context.Context // its caller's; nil if it cannot end
+	frame *Frame          // of a body that may call other objects
 
 	wake    chan struct{} // of a Call: one token, when it is granted or has ended
 	granted bool          // the token says: the object is yours, run
@@ -54,6 +58,10 @@ func (r *Request) Init(body Body) {
 // ForCall makes r a request whose caller waits for it with Mailbox.Call.
 func (r *Request) ForCall() { r.wake = make(chan struct{}, 1) }
 
+// Forget lets go of everything that belonged to a call, so that the record can be
+// kept for another.
+func (r *Request) Forget() { r.ctx, r.frame = nil, nil }
+
 // started is when this process began, on a clock outside of any synctest bubble.
 var started = time.Now()
 
@@ -61,10 +69,11 @@ var started = time.Now()
 func Now() time.Duration { return time.Since(started) }
 
 // Bubbled reports whether a reading of Now was taken inside a testing/synctest
-// bubble, whose clock starts 30 years after the zero of the real one. What is
-// pooled must not be used on both sides of a bubble's wall: a channel that is
-// kills the process.
-func Bubbled(now time.Duration) bool { return now > 10*365*24*time.Hour }
+// bubble. What is pooled must not be used on both sides of a bubble's wall: a
+// channel that is kills the process. A bubble's clock starts in the year 2000,
+// long before this process did, while outside Now is monotonic and never
+// negative. (A bubble that has slept for decades escapes notice.)
+func Bubbled(now time.Duration) bool { return now < 0 }
 
 // Call hands in a request and waits until it has ended; its result is with its
 // body then. If the context ends while the request waits, it leaves its queue,
@@ -83,20 +92,41 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
 	m.mu.Lock()
-	if !m.own() {
-		m.kernel().Abandon(r.Op)
+	if m.alone(r.Op) && m.join(ctx, r, falsePart, now) {
+		m.wait(ctx, r)
+	} else {
+		m.call(ctx, r, true, falsePart, now)
 	}
-	m.call(ctx, r, true, falsePart, now)
+}
+
+// alone makes the calling goroutine, which has taken the object on the fast path
+// and has run nothing, an owner that the kernel is asked by. It reports whether
+// nobody has come meanwhile.
+func (m *Mailbox) alone(op int) bool {
+	if m.own() {
+		return true
+	}
+	m.kernel().Abandon(op)
+	return false
+}
+
+// join makes a request wait whose guard was found false by the calling goroutine,
+// which owns the object alone, and gives the object back. If the kernel has
+// others to consider it does nothing and reports false.
+func (m *Mailbox) join(ctx context.Context, r *Request, falsePart string, now time.Duration) bool {
+	k := m.kernel()
+	m.prepare(ctx, r, now)
+	if !k.Join(&r.Request, falsePart) {
+		return false
+	}
+	m.release()
+	m.mu.Unlock()
+	return true
 }
 
 // call is the way of a request whose caller waits. It is called with mu held.
 func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart string, now time.Duration) {
-	m.arrive(r, now)
-	if falsePart != "" {
-		m.kernel().Refuted(&r.Request, falsePart)
-	}
-	chain := ChainOf(ctx)
-	lend := m.lend(chain == nil)
+	m.arrive(ctx, r, falsePart, now)
 	switch {
 	case !owner:
 		m.mu.Unlock()
@@ -104,11 +134,18 @@ func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart st
 		m.mu.Unlock()
 		m.config.Dispatcher.Dispatch(m)
 	default:
-		m.serve(r, lend)
+		m.serve(r, m.lend(ChainOf(ctx) == nil))
 		if r.ended {
 			return
 		}
 	}
+	m.wait(ctx, r)
+}
+
+// wait waits for the end of a request that has arrived, or for the object, to run
+// it.
+func (m *Mailbox) wait(ctx context.Context, r *Request) {
+	chain := ChainOf(ctx)
 	if chain != nil {
 		err := chain.enter(r)
 		defer chain.leave(r)
@@ -138,21 +175,33 @@ func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart st
 	if err := ctx.Err(); err != nil {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
-		m.serve(nil, lend)
+		m.serve(nil, 0) // its caller has better things to do than to serve others
 		r.Body.Fail(err)
 		return
 	}
-	r.run()
+	r.Body.Run()
 	m.mu.Lock()
 	m.kernel().Complete(&r.Request)
-	m.serve(nil, lend)
+	m.serve(nil, m.lend(chain == nil))
 }
 
-// arrive joins the queue. The caller holds mu and has engaged.
-func (m *Mailbox) arrive(r *Request, now time.Duration) {
+// prepare makes r a new request of this object.
+func (m *Mailbox) prepare(ctx context.Context, r *Request, now time.Duration) {
 	r.box, r.since = m, now
 	r.granted, r.ended = false, false
-	m.kernel().Arrive(&r.Request)
+	if ctx.Done() != nil {
+		r.ctx = ctx
+	}
+}
+
+// arrive hands r to the kernel. The caller holds mu and has engaged.
+func (m *Mailbox) arrive(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	m.prepare(ctx, r, now)
+	k := m.kernel()
+	k.Arrive(&r.Request)
+	if falsePart != "" {
+		k.Refuted(&r.Request, falsePart)
+	}
 }
 
 // Post hands in a request without waiting for it. If the context ends while the
@@ -171,17 +220,14 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) error {
 	m.mu.Lock()
-	if !m.own() {
-		m.kernel().Abandon(r.Op)
+	if m.alone(r.Op) && ctx.Done() == nil && m.join(ctx, r, falsePart, now) {
+		return nil
 	}
 	return m.post(ctx, r, true, falsePart, now)
 }
 
 func (m *Mailbox) post(ctx context.Context, r *Request, owner bool, falsePart string, now time.Duration) error {
-	m.arrive(r, now)
-	if falsePart != "" {
-		m.kernel().Refuted(&r.Request, falsePart)
-	}
+	m.arrive(ctx, r, falsePart, now)
 	if ctx.Done() != nil {
 		// Registered before anybody can run it, so that the watch is in place
 		// whatever happens; the watcher takes mu first.
@@ -218,8 +264,7 @@ func (m *Mailbox) Withdraw(r *Request) bool {
 	}
 	switch {
 	case m.kernel().Watchful() && m.engage():
-		// The guards over waiting counts see one less. A cancelled caller has
-		// better things to do than to serve others.
+		// The guards over waiting counts see one less; a worker asks them.
 		m.mu.Unlock()
 		m.workers().Dispatch(m)
 	default:
@@ -232,9 +277,9 @@ func (m *Mailbox) Withdraw(r *Request) bool {
 // unpark clears the marks of a free object that nobody waits at any more. The
 // caller holds mu. If somebody owns the object, it sees to that itself.
 func (m *Mailbox) unpark() {
-	w := m.word.Load()
+	w := m.Word.Load()
 	if w&held == 0 && w&parked != 0 && !m.kernel().Waits() {
-		m.word.CompareAndSwap(w, w&^(parked|recheck)) // or else somebody took it
+		m.Word.CompareAndSwap(w, m.rest()) // or else somebody took it
 	}
 }
 
@@ -249,21 +294,10 @@ func (r *Request) WithdrawAll(err error) bool {
 	return true
 }
 
-// run executes the body on the calling goroutine, which owns the object.
-func (r *Request) run() {
-	left := true
-	defer func() {
-		if left {
-			r.exit()
-		}
-	}()
-	r.Body.Run()
-	left = false
-}
-
-// exit carries on after a body that left through runtime.Goexit: its request
-// fails, and a worker takes over the object from the dying goroutine.
-func (r *Request) exit() {
+// Exit carries on after a body that left through runtime.Goexit: its request
+// fails, and a worker takes over the object from the dying goroutine. It is
+// called by the body, in a deferred function.
+func (r *Request) Exit() {
 	m := r.box
 	r.Body.Fail(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.Op].Name})
 	m.mu.Lock()
@@ -340,38 +374,92 @@ func (r *Request) Await(ctx context.Context) error {
 	}
 }
 
+// Forsake is called by a goroutine that dies in the middle of Call, because a
+// guard it asked has left through runtime.Goexit: its request is withdrawn, or
+// passed over if it is granted later.
+func (m *Mailbox) Forsake(r *Request) {
+	if r.box != m || m.Withdraw(r) || r.ended {
+		return
+	}
+	<-r.wake
+	if r.granted {
+		m.mu.Lock()
+		m.kernel().Decline(&r.Request)
+		m.mu.Unlock()
+		m.workers().Dispatch(m)
+	}
+}
+
+// GuardExited is called by the host when a guard that the kernel asked leaves
+// through runtime.Goexit: that of r, or, if r is nil, one over the state. The
+// requests it guards fail with err, and a worker takes over the object from the
+// goroutine, which is dying inside the kernel with mu held. Nothing that is on
+// its stack will act again.
+func (m *Mailbox) GuardExited(op int, r *kernel.Request, err error) {
+	m.kernel().AskingFailed(op, r, err)
+	m.mu.Unlock()
+	m.workers().Dispatch(m)
+}
+
 // Close ends the object: every waiting and every later request fails with err;
 // what runs may finish. It returns a channel that is closed when the last body
 // has returned. Only the first error counts.
 func (m *Mailbox) Close(err error) <-chan struct{} {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed != nil {
-		return m.closed.idle
+	c := m.closed
+	switch {
+	case c == nil:
+		c = &closing{err: err, idle: make(chan struct{})}
+		m.closed = c
+	case c.draining:
+		c.draining = false
+	default:
+		m.mu.Unlock()
+		return c.idle
 	}
-	c := &closing{err: err, idle: make(chan struct{})}
-	m.closed = c
 	k := m.kernel()
-	k.Close(err)
-	if r := m.grant; r != nil {
-		// A worker is on its way to run it: it has not begun, and will not.
-		m.grant = nil
-		k.Decline(&r.Request)
-		r.Body.Fail(err)
-		defer r.settle()
-	}
+	k.Close(c.err)
 	owner := m.engage()
-	// Nothing starts any more, so that what Next returns has failed, and anybody
-	// who holds mu may say so, whoever owns the object.
-	for next, err := k.Next(); next != nil; next, err = k.Next() {
-		r := next.Record.(*Request)
+	fail := func(r *Request, err error) {
 		m.mu.Unlock()
 		r.Body.Fail(err)
 		r.settle()
 		m.mu.Lock()
 	}
+	if r := m.grant; r != nil {
+		// A worker is on its way to run it: it has not begun, and will not.
+		m.grant = nil
+		k.Decline(&r.Request)
+		fail(r, c.err)
+	}
+	// Nothing starts any more, so that what Next returns has failed, and anybody
+	// who holds mu may say so, whoever owns the object.
+	for next, err := k.Next(); next != nil; next, err = k.Next() {
+		fail(next.Record.(*Request), err)
+	}
 	if owner {
 		m.release()
+	}
+	m.mu.Unlock()
+	return c.idle
+}
+
+// Drain ends the object gently: no more requests are taken, those that wait are
+// served as long as any can start, and the rest fails with err. It returns a
+// channel that is closed when the last body has returned.
+func (m *Mailbox) Drain(err error) <-chan struct{} {
+	m.mu.Lock()
+	if c := m.closed; c != nil {
+		m.mu.Unlock()
+		return c.idle
+	}
+	c := &closing{err: err, idle: make(chan struct{}), draining: true}
+	m.closed = c
+	m.kernel()
+	owner := m.engage()
+	m.mu.Unlock()
+	if owner {
+		m.workers().Dispatch(m)
 	}
 	return c.idle
 }

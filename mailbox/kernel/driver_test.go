@@ -13,6 +13,7 @@ import (
 // world drives a kernel and the reference with the same inputs, compares what
 // comes out, and checks what must hold whatever the reference says.
 type world struct {
+	mix
 	t      failer
 	src    choices
 	rules  *kernel.Rules
@@ -80,8 +81,36 @@ type byNumber struct{}
 func (byNumber) Name() string                            { return "greater numbers first" }
 func (byNumber) Before(a, b *kernel.Request, _ int) bool { return a.Op > b.Op }
 
-func newWorld(t failer, src choices) *world {
-	w := &world{t: t, src: src, told: map[int]told{}, toldTo: map[*call]told{}}
+// mix says how often which input comes, and what the objects are like.
+type mix struct {
+	operations, arrive, next, drain, complete, withdraw, decline, begin, end, walk, silent, close int
+
+	looks  []guards.Looks
+	bounds []int // of bypasses
+}
+
+var (
+	everyday = mix{
+		operations: 4, arrive: 4, next: 2, drain: 2, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, silent: 1, close: 1,
+		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
+		bounds: []int{0, 1, 2, 3},
+	}
+	// walking objects have queues that move slowly, under the eyes of cursors.
+	walking = mix{
+		operations: 2, arrive: 6, next: 3, complete: 2, withdraw: 1, begin: 1, end: 1, walk: 6,
+		looks:  []guards.Looks{guards.AtWaiting},
+		bounds: []int{0},
+	}
+	// bypassing objects have a bound that is soon reached.
+	bypassing = mix{
+		operations: 3, arrive: 4, next: 3, drain: 1, complete: 3, withdraw: 1, end: 1, begin: 1,
+		looks:  []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtState},
+		bounds: []int{1, 2},
+	}
+)
+
+func newWorld(t failer, src choices, m mix) *world {
+	w := &world{t: t, src: src, mix: m, told: map[int]told{}, toldTo: map[*call]told{}}
 	w.rules = w.drawRules()
 	w.state = state{open: make([]bool, len(w.conds)), panic: -1}
 	w.counts = make([]int, len(w.conds))
@@ -94,8 +123,8 @@ func newWorld(t failer, src choices) *world {
 }
 
 func (w *world) drawRules() *kernel.Rules {
-	n := 1 + w.src.choose(4, "operations")
-	rules := &kernel.Rules{MaxBypass: w.src.choose(4, "max bypass")}
+	n := 1 + w.src.choose(w.mix.operations, "operations")
+	rules := &kernel.Rules{MaxBypass: w.mix.bounds[w.src.choose(len(w.mix.bounds), "max bypass")]}
 	var names []string
 	for i := range n {
 		o := kernel.Operation{Name: string(rune('a' + i)), Kind: kernel.Kind(w.src.choose(3, "kind"))}
@@ -104,7 +133,7 @@ func (w *world) drawRules() *kernel.Rules {
 		// but what changes the state.
 		if o.Kind == kernel.Entry || o.Kind == kernel.Function && w.src.choose(4, "guarded") == 3 {
 			c = condition{
-				looks: []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting}[w.src.choose(4, "looks")],
+				looks: w.mix.looks[w.src.choose(len(w.mix.looks), "looks")],
 				count: w.src.choose(n, "counts"),
 				least: 1 + w.src.choose(3, "least"),
 			}
@@ -168,7 +197,8 @@ func (w *world) AskState(op int) (string, error) {
 	}
 	falsePart, err := w.evaluate(op, 0, w.k.Waiting)
 	w.logf("  asked %s: %q %v", o.Name, falsePart, err)
-	if err == nil {
+	delete(w.told, op)
+	if err == nil && w.k.Waiting(op) > 0 {
 		w.told[op] = told{falsePart: falsePart, version: w.version}
 	}
 	return falsePart, err
@@ -214,10 +244,14 @@ func (w *world) look() {
 			w.told[op] = last
 		}
 	}
-	if slices.Equal(counts, w.counts) {
-		return
+	if !slices.Equal(counts, w.counts) {
+		w.counts = counts
+		w.recount()
 	}
-	w.counts = counts
+}
+
+// recount marks the answers of guards over waiting counts as out of date.
+func (w *world) recount() {
 	for op := range w.told {
 		if w.conds[op].looks&guards.AtWaiting != 0 {
 			w.told[op] = told{falsePart: w.told[op].falsePart, version: -1}
@@ -243,12 +277,33 @@ func (w *world) runningOps() []int {
 
 // step makes one input, or asks for one request to start, and checks everything.
 func (w *world) step() {
-	input := []func(){
-		w.arrive, w.arrive, w.arrive, w.arrive, w.next, w.next, w.drain, w.drain,
-		w.complete, w.complete, w.complete, w.withdraw, w.decline, w.begin, w.end,
-		w.walk, w.walk, w.silent, w.close,
+	inputs := []struct {
+		often int
+		do    func()
+	}{
+		{w.mix.arrive, w.arrive},
+		{w.mix.next, w.next},
+		{w.mix.drain, w.drain},
+		{w.mix.complete, w.complete},
+		{w.mix.withdraw, w.withdraw},
+		{w.mix.decline, w.decline},
+		{w.mix.begin, w.begin},
+		{w.mix.end, w.end},
+		{w.mix.walk, w.walk},
+		{w.mix.silent, w.silent},
+		{w.mix.close, w.close},
 	}
-	input[w.src.choose(len(input), "input")]()
+	total := 0
+	for _, in := range inputs {
+		total += in.often
+	}
+	n := w.src.choose(total, "input")
+	for _, in := range inputs {
+		if n -= in.often; n < 0 {
+			in.do()
+			break
+		}
+	}
 	w.look()
 	w.check()
 }
@@ -262,6 +317,9 @@ func (w *world) arrive() {
 		c.request = &kernel.Request{}
 	}
 	c.request.Op, c.request.Try, c.request.Record = c.op, c.try, c
+	if w.join(c) {
+		return
+	}
 	w.input()
 	w.k.Arrive(c.request)
 	w.ref.arrive(c)
@@ -271,6 +329,45 @@ func (w *world) arrive() {
 		w.fatalf("arrival number %d, want %d", got, c.arrival)
 	}
 	w.refute(c)
+}
+
+// join: whoever had taken the object for this request has asked its guard, and
+// leaves it to wait without asking for the next one.
+func (w *world) join(c *call) bool {
+	if c.try || w.k.Runs() || !w.stable || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "joins") == 0 {
+		return false
+	}
+	falsePart, err := w.evaluate(c.op, c.arg, w.k.Waiting)
+	if falsePart == "" || err != nil {
+		return false
+	}
+	joined := w.k.Join(c.request, falsePart)
+	want := !w.k.Watchful() && !w.closed && len(w.ref.gate) == 0 && len(w.ref.failed) == 0
+	if joined != want {
+		w.fatalf("operation %d joins: %v, want %v", c.op, joined, want)
+	}
+	if !joined {
+		return false
+	}
+	w.calls = append(w.calls, c)
+	for _, x := range w.cursors {
+		x.undisturb = false
+	}
+	w.ref.arrive(c)
+	w.logf("join %s", w.name(c))
+	if r, err := w.ref.next(); r != nil {
+		w.fatalf("%s joined, though %s is to come out (%v)", w.name(c), w.name(r), err)
+	}
+	w.hear(c, told{falsePart: falsePart, version: w.version})
+	return true
+}
+
+func (w *world) hear(c *call, said told) {
+	if w.conds[c.op].looks&guards.AtArgument != 0 {
+		w.toldTo[c] = said
+	} else {
+		w.told[c.op] = said
+	}
 }
 
 // refute: whoever had taken the object for this request has asked its guard.
@@ -285,12 +382,7 @@ func (w *world) refute(c *call) {
 	w.logf("  refuted")
 	w.k.Refuted(c.request, falsePart)
 	w.ref.refuted(c)
-	last := told{falsePart: falsePart, version: w.version, refuted: true}
-	if w.conds[c.op].looks&guards.AtArgument != 0 {
-		w.toldTo[c] = last
-	} else {
-		w.told[c.op] = last
-	}
+	w.hear(c, told{falsePart: falsePart, version: w.version, refuted: true})
 }
 
 func (w *world) input() {
@@ -341,6 +433,7 @@ func (w *world) next1() (none bool) {
 		return false
 	}
 	w.logf("  starts %s", w.name(want))
+	w.recount() // it may have come inside and left at once
 	w.checkStart(want, before)
 	w.changed(want.op)
 	w.body(want)
@@ -394,12 +487,12 @@ func (w *world) checkStart(c *call, before []*call) {
 		if !w.rules.Conflicts.Conflict(e.op, c.op) {
 			continue
 		}
-		if state == kernel.AtGate {
-			w.fatalf("%s passed %s, which waits at the gate and conflicts with it", w.name(c), w.name(e))
-		}
 		falsePart, err := "", error(nil)
 		if w.rules.Operations[e.op].Guard != "" {
 			falsePart, err = w.evaluate(e.op, e.arg, count)
+		}
+		if state == kernel.AtGate && (falsePart == "" || w.conds[e.op].looks != guards.AtState) {
+			w.fatalf("%s passed %s, which waits at the gate and conflicts with it", w.name(c), w.name(e))
 		}
 		if falsePart != "" || err != nil {
 			continue
@@ -782,9 +875,15 @@ func (w *world) checkWhy(c *call) {
 		wrong("order and what it is behind go together")
 	}
 	if why.Cause == kernel.Order && !slices.ContainsFunc(w.waiting(), func(first *call) bool {
-		return first != c && w.rules.Operations[first.op].Name == why.Behind && w.rules.Conflicts.Conflict(first.op, c.op)
+		if first == c || w.rules.Operations[first.op].Name != why.Behind || !w.rules.Conflicts.Conflict(first.op, c.op) {
+			return false
+		}
+		if first.request.State() == kernel.AtGate {
+			return first.arrival < c.arrival
+		}
+		return !w.ref.isKnownFalse(first) && (!inside || w.ref.before(first, c) < 0)
 	}) {
-		wrong("nothing of that kind waits and conflicts with it")
+		wrong("nothing of that kind waits, conflicts with it and comes first")
 	}
 	if why.Cause == kernel.NoThread && w.stable {
 		wrong("nothing can start")

@@ -30,8 +30,8 @@ type Reason struct {
 	// Guard is the part of the guard that was false when it was last asked,
 	// also where that is not the cause; empty if it held or was never asked.
 	Guard string `json:"guard,omitempty"`
-	// Step is the number of inputs that the object had seen when the guard
-	// gave that answer.
+	// Step is the number of inputs and starts that the object had seen when the
+	// guard gave that answer.
 	Step uint64 `json:"step,omitempty"`
 	// Conflicts are the operations of the running requests in the way.
 	Conflicts []string `json:"conflicts,omitempty"`
@@ -98,7 +98,7 @@ func (k *Kernel) Bypassed(r *Request) int {
 	return min(k.bypasses(r), k.rules.MaxBypass)
 }
 
-// Step returns the number of inputs the kernel has seen.
+// Step returns the number of inputs and starts so far.
 func (k *Kernel) Step() uint64 { return k.step }
 
 // Why returns why a waiting request waits. It asks no guard.

@@ -78,8 +78,10 @@ type Rules struct {
 	Conflicts guards.Table
 	// Policy is the order of consideration; nil means Arrival.
 	Policy Policy
-	// MaxBypass bounds how often a later arrival may start while a waiting
-	// request's guard is open; 0 sets no bound.
+	// MaxBypass bounds how often a later arrival may start while a request waits
+	// inside and its guard is open, or not known to be false; 0 sets no bound. At
+	// the bound nothing that conflicts with the request starts before it, not
+	// even an earlier arrival of the same entry that was closed meanwhile.
 	MaxBypass int
 }
 
@@ -110,11 +112,13 @@ type Kernel struct {
 	closed error // set once the object takes no more requests
 
 	arrivals uint64 // requests that have arrived so far
-	step     uint64 // inputs so far
+	step     uint64 // inputs and starts so far
 	version  uint64 // starts and completions of state-changing requests so far
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
+	before   int    // and before the last Begin
 
+	trying   *Request    // a Try that is being decided, and is in no queue
 	watchful bool        // some guard looks at waiting counts
 	heads    []candidate // scratch space of pick
 	cursors  *Cursor     // inspections under way
@@ -175,16 +179,35 @@ func New(rules *Rules, object Object) *Kernel {
 // Arrive hands a new request to the kernel. It waits at the gate until Next lets
 // it in.
 func (k *Kernel) Arrive(r *Request) {
+	q := k.register(r)
+	r.state = AtGate
+	q.gate.push(r)
+	k.gated.Add(r.Op)
+}
+
+// register counts r among the arrivals, and returns its queue.
+func (k *Kernel) register(r *Request) *queue {
 	k.step++
 	k.arrivals++
 	r.seq = k.arrivals
 	r.bypassed = 0
-	r.answer = answer{}
-	r.state = AtGate
+	r.answer.given = false
 	q := &k.queues[r.Op]
-	q.gate.push(r)
 	q.total.Add(1)
-	k.gated.Add(r.Op)
+	return q
+}
+
+// enter puts r, which has been registered, into the inside of its queue.
+func (k *Kernel) enter(r *Request) {
+	q := &k.queues[r.Op]
+	r.state = Inside
+	q.inside.push(r)
+	q.count.Add(1)
+	k.inside.Add(r.Op)
+	k.counting++
+	if q.unasked == nil {
+		q.unasked = r
+	}
 }
 
 // Next returns the next request to start, and counts it as running from now on.
@@ -234,11 +257,24 @@ func (k *Kernel) Complete(r *Request) {
 // it leaves the running queue without having changed anything.
 func (k *Kernel) Decline(r *Request) { k.Complete(r) }
 
+// Join is Arrive and Next in one for a request whose guard has been asked, and is
+// false, by somebody who has the object to himself. It reports false, and does
+// nothing, if anybody else has to be considered first.
+func (k *Kernel) Join(r *Request, falsePart string) bool {
+	if k.watchful || k.closed != nil || k.gated.Next(0) >= 0 || k.failed.first != nil || k.Runs() {
+		return false
+	}
+	k.register(r)
+	k.enter(r)
+	k.Refuted(r, falsePart)
+	return true
+}
+
 // Begin says that a request the kernel has not seen runs: one that found the
 // object idle and took it without asking. End says that it has ended.
 func (k *Kernel) Begin(op int) {
 	k.step++
-	k.last = op
+	k.before, k.last = k.last, op
 	k.begin(op)
 }
 
@@ -254,6 +290,9 @@ func (k *Kernel) Abandon(op int) {
 	if k.runs[op]--; k.runs[op] == 0 {
 		k.runningOps.Remove(op)
 	}
+	if k.last == op {
+		k.last = k.before // it does not count as a turn
+	}
 }
 
 // Refuted says that the guard of r, which has just arrived, has been asked and
@@ -266,13 +305,32 @@ func (k *Kernel) Refuted(r *Request, falsePart string) {
 	}
 }
 
+// AskingFailed says that the asking of a guard will not return: that of r, or, if
+// r is nil, that of an operation's guard over the state. The requests it guards
+// fail with err. It is the one method that may be called during Next, by an
+// Object, if the goroutine is not to come back to it.
+func (k *Kernel) AskingFailed(op int, r *Request, err error) {
+	if t := k.trying; t != nil {
+		k.trying = nil
+		t.err, t.state = err, Failed
+		k.failed.push(t)
+	}
+	if r == nil {
+		for q := &k.queues[op]; q.inside.first != nil; {
+			k.fail(q.inside.first, err)
+		}
+	} else if r.state == Inside {
+		k.fail(r, err)
+	}
+}
+
 // Answered says what the guards over the state of some operations, given as
 // bits, have answered since the state last changed: they were asked in ascending
-// order up to the operation open, whose guard holds. Each of them consists of
-// one part.
+// order up to the operation open, whose guard holds; if open is -1 none does. Each
+// of them consists of one part.
 func (k *Kernel) Answered(operations uint64, open int) {
-	for op := k.inside.Next(0); op >= 0 && op <= open; op = k.inside.Next(op + 1) {
-		if operations>>op&1 == 0 {
+	for op := k.inside.Next(0); op >= 0 && (open < 0 || op <= open); op = k.inside.Next(op + 1) {
+		if op > 63 || operations>>op&1 == 0 {
 			continue
 		}
 		falsePart := ""
@@ -365,9 +423,8 @@ func (k *Kernel) leave(r *Request) {
 	q := &k.queues[r.Op]
 	q.total.Add(-1)
 	if r.state == AtGate {
-		if k.leaveGate(r); q.inside.first == nil {
-			q.answer.given = false // as below: it may come from Refuted
-		}
+		k.leaveGate(r)
+		q.unwatched()
 		return
 	}
 	k.passCursors(r)
@@ -389,6 +446,14 @@ func (k *Kernel) leave(r *Request) {
 	k.counting++
 	if head && len(q.passed) > 0 {
 		q.passed = slices.DeleteFunc(q.passed, func(seq uint64) bool { return seq < q.inside.first.seq })
+	}
+}
+
+// unwatched forgets an answer given by Refuted, if the requests it was meant for
+// have left without coming inside.
+func (q *queue) unwatched() {
+	if q.inside.first == nil && q.gate.first == nil {
+		q.answer.given = false
 	}
 }
 
@@ -458,16 +523,11 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		q := &k.queues[r.Op]
 		if r.Try {
 			q.total.Add(-1)
-			return r, k.try(r), true
+			err := k.try(r)
+			q.unwatched()
+			return r, err, true
 		}
-		r.state = Inside
-		q.inside.push(r)
-		q.count.Add(1)
-		k.inside.Add(r.Op)
-		k.counting++
-		if q.unasked == nil {
-			q.unasked = r
-		}
+		k.enter(r)
 		more = true
 		if k.watchful && k.countsOpened() || k.failed.first != nil {
 			return nil, nil, true
@@ -505,6 +565,8 @@ func (e *Refused) Error() string {
 // is called when nothing that runs conflicts with r.
 func (k *Kernel) try(r *Request) error {
 	op := &k.rules.Operations[r.Op]
+	k.trying = r
+	defer func() { k.trying = nil }()
 	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
 		if !k.rules.Conflicts.Conflict(r.Op, other) {
 			continue
@@ -543,10 +605,16 @@ func (k *Kernel) try(r *Request) error {
 }
 
 // outside returns a request at the gate that arrived before r and conflicts with
-// it, or nil.
+// it, or nil. Those at the gate have not been asked, but a guard over the state
+// alone is as false for them as it is for those inside. (One over waiting counts
+// may open when they come in.)
 func (k *Kernel) outside(r *Request) *Request {
 	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
-		if head := k.queues[op].gate.first; head.seq < r.seq && k.rules.Conflicts.Conflict(r.Op, op) {
+		head := k.queues[op].gate.first
+		if head.seq >= r.seq || !k.rules.Conflicts.Conflict(r.Op, op) {
+			continue
+		}
+		if a := &k.queues[op].answer; k.rules.Operations[op].Looks != guards.AtState || a.falsePart == "" || !k.current(a, guards.AtState) {
 			return head
 		}
 	}
@@ -555,8 +623,16 @@ func (k *Kernel) outside(r *Request) *Request {
 
 // pick returns the request inside that starts next, or nil.
 func (k *Kernel) pick() *Request {
-	if k.inside.Next(0) < 0 {
+	op := k.inside.Next(0)
+	if op < 0 {
 		return nil
+	}
+	if k.rules.MaxBypass == 0 && k.inside.Next(op+1) < 0 && k.gated.Next(0) < 0 {
+		// Requests of one operation only: nobody to be compared with.
+		if k.barred(op) {
+			return nil
+		}
+		return k.firstOpen(op)
 	}
 	h := k.heads[:0]
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
@@ -682,14 +758,11 @@ func (k *Kernel) askState(op int) (falsePart string, err error) {
 		return q.answer.falsePart, nil
 	}
 	falsePart, err = k.object.AskState(op)
-	switch {
-	case err != nil:
-		for q.inside.first != nil {
-			k.fail(q.inside.first, err)
-		}
-	case q.inside.first != nil: // or else it was a Try, and nobody watches the guard
-		q.answer = k.note(falsePart)
+	for err != nil && q.inside.first != nil {
+		k.fail(q.inside.first, err)
 	}
+	q.answer = k.note(falsePart)
+	q.answer.given = q.inside.first != nil // or else a Try has asked, and nobody watches the guard
 	return falsePart, err
 }
 

@@ -1,6 +1,9 @@
 package kernel_test
 
 import (
+	"flag"
+	"math/rand/v2"
+	"os"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,15 +16,34 @@ func (d drawn) choose(n int, what string) int { return rapid.IntRange(0, n-1).Dr
 
 // Whatever comes in, the kernel starts and fails the same requests in the same
 // order as a scheduler that knows nothing but the rules.
-func TestKernelDecidesAsTheRulesSay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, drawn{t})
+func TestKernelDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(everyday)) }
+
+// At the bound nothing that conflicts with a waiter starts before it, under any
+// policy and whatever the others in its queue wait for.
+func TestNobodyIsBypassedMoreOftenThanTheBound(t *testing.T) { rapid.Check(t, drive(bypassing)) }
+
+// Those that wait from the beginning to the end of a walk are visited exactly
+// once, however the queues move meanwhile.
+func TestCursorVisitsWhoeverWaitsAllTheTime(t *testing.T) { rapid.Check(t, drive(walking)) }
+
+func drive(m mix) func(*rapid.T) {
+	return func(t *rapid.T) {
+		w := newWorld(t, drawn{t}, m)
 		t.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) {
 			w.t, w.src = t, drawn{t}
 			w.step()
 		}})
 		w.finish()
-	})
+	}
+}
+
+// The rules meet in many ways: a hundred runs, rapid's default, see few of them.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "2000"); err != nil {
+		panic(err)
+	}
+	flag.Parse() // an explicit -rapid.checks wins
+	os.Exit(m.Run())
 }
 
 // bytes chooses by the bytes of a fuzzer, and always the first when they are
@@ -37,11 +59,20 @@ func (b *bytes) choose(n int, _ string) int {
 	return c
 }
 
+// FuzzKernel is the first property again, for whoever has hours to spend:
+//
+//	go test -fuzz FuzzKernel ./mailbox/kernel
 func FuzzKernel(f *testing.F) {
-	f.Add([]byte("an idle object"))
+	for seed := range uint64(16) {
+		random, data := rand.New(rand.NewPCG(seed, 0)), make([]byte, 50<<(seed%4))
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		w := newWorld(t, src)
+		w := newWorld(t, src, everyday)
 		for len(src.left) > 0 {
 			w.step()
 		}

@@ -206,13 +206,15 @@ func (s *reference) before(a, b *call) int {
 	return a.arrival - b.arrival
 }
 
-// behindGate: an earlier arrival that conflicts with c waits outside.
+// behindGate: an earlier arrival that conflicts with c waits outside. Nobody has
+// asked it, but what those inside know of a guard over the state alone holds for
+// it too.
 func (s *reference) behindGate(c *call) bool { return s.aheadAtGate(c) != nil }
 
 func (s *reference) aheadAtGate(c *call) *call {
 	for op := range s.rules.Operations {
 		for _, w := range s.gate {
-			if w.op == op && w.arrival < c.arrival && s.conflict(w.op, c.op) {
+			if w.op == op && w.arrival < c.arrival && s.conflict(w.op, c.op) && !(s.rules.Operations[op].Looks == guards.AtState && s.knownFalse[op]) {
 				return w
 			}
 		}
@@ -249,7 +251,7 @@ func (s *reference) changed(op int) {
 		return
 	}
 	clear(s.knownFalse)
-	for _, c := range s.inside {
+	for _, c := range slices.Concat(s.inside, s.gate) {
 		c.knownFalse = false
 	}
 }
@@ -259,8 +261,8 @@ func (s *reference) counted() {
 	for op := range s.rules.Operations {
 		if s.looks(op, guards.AtWaiting) {
 			delete(s.knownFalse, op)
-			for _, c := range s.waiting(op) {
-				c.knownFalse = false
+			for _, c := range slices.Concat(s.inside, s.gate) {
+				c.knownFalse = c.knownFalse && c.op != op
 			}
 		}
 	}
@@ -270,13 +272,19 @@ func (s *reference) counted() {
 func (s *reference) remove(c *call) {
 	if i := slices.Index(s.gate, c); i >= 0 {
 		s.gate = slices.Delete(s.gate, i, i+1)
-		s.unwatched(c.op)
+		s.leftGate(c.op)
 		return
 	}
 	i := slices.Index(s.inside, c)
 	s.inside = slices.Delete(s.inside, i, i+1)
 	s.counted()
 	s.unwatched(c.op)
+}
+
+func (s *reference) leftGate(op int) {
+	if !slices.ContainsFunc(s.gate, func(w *call) bool { return w.op == op }) {
+		s.unwatched(op)
+	}
 }
 
 // unwatched: an answer is worth nothing once nobody inside waits for the guard,
@@ -298,7 +306,9 @@ func (s *reference) letIn() (c *call, err error, moved bool) {
 		c, moved = s.gate[i], true
 		s.gate = slices.Delete(s.gate, i, i+1)
 		if c.try {
-			return c, s.decide(c), true
+			err := s.decide(c)
+			s.leftGate(c.op)
+			return c, err, true
 		}
 		s.inside = append(s.inside, c)
 		s.counted()

@@ -1,0 +1,100 @@
+package guards_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/guards"
+)
+
+// A table is symmetric, and two operations conflict unless they were declared
+// compatible; a row is the set of what conflicts with its operation.
+func TestTableIsSymmetricAndExclusiveByDefault(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 130).Draw(t, "operations") // more than one word's worth
+		table := guards.Exclusive(make([]string, n)...)
+		require.Equal(t, n, table.Len())
+		type pair [2]int
+		compatible := map[pair]bool{}
+		for range rapid.IntRange(0, 20).Draw(t, "pairs") {
+			i, j := rapid.IntRange(0, n-1).Draw(t, "i"), rapid.IntRange(0, n-1).Draw(t, "j")
+			table = table.Compatible(i, j)
+			compatible[pair{i, j}], compatible[pair{j, i}] = true, true
+		}
+		for i := range n {
+			for j := range n {
+				require.Equal(t, !compatible[pair{i, j}], table.Conflict(i, j), "%d %d", i, j)
+				require.Equal(t, table.Conflict(i, j), table.Row(i).Has(j))
+			}
+		}
+	})
+}
+
+func TestTablesAreValues(t *testing.T) {
+	names := []string{"put", "get"}
+	exclusive := guards.Exclusive(names...)
+	changed := exclusive.Compatible(0, 1)
+	names[0] = "renamed"
+	require.True(t, exclusive.Conflict(0, 1))
+	require.False(t, changed.Conflict(0, 1))
+	require.True(t, changed.Conflict(0, 0))
+	require.NotContains(t, exclusive.String(), "renamed")
+	require.NotContains(t, changed.String(), "renamed")
+}
+
+func TestTableIsDrawnWithOneColumnPerOperation(t *testing.T) {
+	table := guards.Exclusive("append", "öffnen", "len").Compatible(2, 2).Compatible(0, 1)
+	require.Equal(t, strings.TrimPrefix(`
+        append  öffnen  len
+append  •               •
+öffnen          •       •
+len     •       •
+`, "\n"), table.String())
+
+	require.Equal(t, "   a  b\na  •  •\nb  •  •\n", guards.Exclusive("a", "b").String())
+	require.Equal(t, "\n   •\n", guards.Exclusive("").String())
+	require.Equal(t, "\n", guards.Table{}.String())
+}
+
+// A Set behaves as the set of numbers that were added and not removed.
+func TestSetHoldsWhatWasAdded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 200).Draw(t, "room")
+		draw := func() (guards.Set, map[int]bool) {
+			set, want := guards.NewSet(n), map[int]bool{}
+			for range rapid.IntRange(0, 20).Draw(t, "changes") {
+				i := rapid.IntRange(0, n-1).Draw(t, "member")
+				if rapid.Bool().Draw(t, "add") {
+					set.Add(i)
+					want[i] = true
+				} else {
+					set.Remove(i)
+					delete(want, i)
+				}
+			}
+			return set, want
+		}
+		a, wantA := draw()
+		b, wantB := draw()
+		var members, sorted []int
+		for i := a.Next(0); i >= 0; i = a.Next(i + 1) {
+			members = append(members, i)
+		}
+		meets := false
+		for i := range n {
+			require.Equal(t, wantA[i], a.Has(i))
+			if wantA[i] {
+				sorted = append(sorted, i)
+			}
+			meets = meets || wantA[i] && wantB[i]
+		}
+		require.True(t, slices.Equal(sorted, members), "Next yields %v of %v", members, sorted)
+		require.Equal(t, meets, a.Meets(b))
+		require.Equal(t, meets, b.Meets(a))
+		require.Equal(t, -1, a.Next(64*len(a)))
+	})
+}

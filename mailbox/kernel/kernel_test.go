@@ -1,0 +1,176 @@
+package kernel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// gated is an object whose guards share one answer, and are counted.
+type gated struct {
+	open  bool
+	asked int
+}
+
+func (g *gated) AskState(int) (string, error) {
+	if g.asked++; g.open {
+		return "", nil
+	}
+	return "open", nil
+}
+
+func (g *gated) AskRequest(*kernel.Request) (string, error) { return g.AskState(0) }
+
+const enter, change, read = 0, 1, 2
+
+func newGated(looks guards.Looks) (*gated, *kernel.Kernel) {
+	g := &gated{}
+	return g, kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{
+			{Name: "enter", Kind: kernel.Entry, Guard: "open", Looks: looks},
+			{Name: "change", Kind: kernel.Procedure},
+			{Name: "read", Kind: kernel.Function},
+		},
+		Conflicts: guards.Exclusive("enter", "change", "read").Compatible(read, read),
+	}, g)
+}
+
+// run starts what can start, completes it, and goes on until nothing is left.
+func run(k *kernel.Kernel) {
+	for r, _ := k.Next(); r != nil; r, _ = k.Next() {
+		k.Complete(r)
+	}
+}
+
+func TestStateGuardIsAskedOnceHoweverManyWait(t *testing.T) {
+	g, k := newGated(guards.AtState)
+	for range 1000 {
+		k.Arrive(&kernel.Request{Op: enter})
+	}
+	run(k)
+	require.Equal(t, 1, g.asked)
+	k.Arrive(&kernel.Request{Op: change})
+	run(k)
+	require.Equal(t, 2, g.asked, "once more after a change")
+}
+
+func TestArgumentGuardIsAskedOncePerWaiter(t *testing.T) {
+	g, k := newGated(guards.AtArgument)
+	for n := range 100 {
+		k.Arrive(&kernel.Request{Op: enter})
+		run(k)
+		require.Equal(t, n+1, g.asked, "an arrival asks for itself only")
+	}
+	k.Arrive(&kernel.Request{Op: change})
+	run(k)
+	require.Equal(t, 200, g.asked)
+}
+
+func TestFunctionCausesNoEvaluation(t *testing.T) {
+	for _, looks := range []guards.Looks{guards.AtState, guards.AtArgument} {
+		g, k := newGated(looks)
+		k.Arrive(&kernel.Request{Op: enter})
+		run(k)
+		require.Equal(t, 1, g.asked)
+		for range 100 {
+			k.Arrive(&kernel.Request{Op: read})
+			run(k)
+			k.Begin(read)
+			k.End(read)
+			run(k)
+		}
+		require.Equal(t, 1, g.asked)
+	}
+}
+
+// Those who wait behind a closed guard cost a passing request nothing, and the
+// common path does not allocate.
+func TestPassingThroughAllocatesNothing(t *testing.T) {
+	_, k := newGated(guards.AtState)
+	for range 1000 {
+		k.Arrive(&kernel.Request{Op: enter})
+	}
+	run(k)
+	r := &kernel.Request{Op: change}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		k.Arrive(r)
+		run(k)
+	}))
+}
+
+func TestTableMustHaveOneRowPerOperation(t *testing.T) {
+	require.PanicsWithValue(t, "kernel: a conflict table of 1 operations for an object of 2", func() {
+		kernel.New(&kernel.Rules{Operations: make([]kernel.Operation, 2), Conflicts: guards.Exclusive("one")}, nil)
+	})
+}
+
+func TestReasonsAndKindsAreToldInWords(t *testing.T) {
+	for text, said := range map[string]fmt.Stringer{
+		"procedure": kernel.Procedure,
+		"entry":     kernel.Entry,
+		"function":  kernel.Function,
+
+		`guard "full" was false at step 3`:                            kernel.Reason{Cause: kernel.GuardFalse, Guard: "full", Step: 3},
+		`conflicts with a, b, running`:                                kernel.Reason{Cause: kernel.Conflict, Conflicts: []string{"a", "b"}},
+		`conflicts with a, running; guard "full" was false at step 3`: kernel.Reason{Cause: kernel.Conflict, Conflicts: []string{"a"}, Guard: "full", Step: 3},
+		`a comes first`:                          kernel.Reason{Cause: kernel.Order, Behind: "a"},
+		`could start: no thread has come for it`: kernel.Reason{Cause: kernel.NoThread},
+	} {
+		require.Equal(t, text, said.String())
+	}
+	require.EqualError(t, &kernel.Refused{Operation: "a", Guard: "full"}, `a would wait: guard "full" is false`)
+	require.EqualError(t, &kernel.Refused{Operation: "a", Behind: "b"}, "a would wait: b comes first")
+	require.Equal(t, "arrival", kernel.Arrival.Name())
+	require.Equal(t, "rotating over the operations", kernel.Rotating.Name())
+}
+
+func TestOnlyGuardsOverWaitingCountsAreWatchful(t *testing.T) {
+	for looks, want := range map[guards.Looks]bool{
+		guards.AtState: false, guards.AtArgument: false, guards.AtWaiting: true, guards.AtArgument | guards.AtWaiting: true,
+	} {
+		_, k := newGated(looks)
+		require.Equal(t, want, k.Watchful())
+	}
+}
+
+// What somebody found out about a guard on behalf of a request is worth nothing
+// when that request has left: the fast path may change the state of an idle
+// object without a word.
+func TestRefutationIsForgottenWithTheRequestItWasFor(t *testing.T) {
+	for name, leave := range map[string]func(*kernel.Kernel, *kernel.Request){
+		"withdrawn from the gate": func(k *kernel.Kernel, r *kernel.Request) {
+			k.Withdraw(r)
+		},
+		"withdrawn before a try": func(k *kernel.Kernel, r *kernel.Request) {
+			k.Arrive(&kernel.Request{Op: enter, Try: true})
+			k.Withdraw(r)
+			_, err := k.Next()
+			require.EqualError(t, err, `enter would wait: guard "open" is false`)
+		},
+		"withdrawn from inside": func(k *kernel.Kernel, r *kernel.Request) {
+			run(k)
+			k.Withdraw(r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, k := newGated(guards.AtState)
+			r := &kernel.Request{Op: enter}
+			k.Arrive(r)
+			k.Refuted(r, "open")
+			leave(k, r)
+			require.True(t, k.Idle())
+			require.Zero(t, g.asked, "the answer was given")
+
+			g.open = true
+			again := &kernel.Request{Op: enter}
+			k.Arrive(again)
+			started, err := k.Next()
+			require.NoError(t, err)
+			require.Same(t, again, started)
+		})
+	}
+}

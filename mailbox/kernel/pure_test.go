@@ -1,0 +1,49 @@
+package kernel_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// No package for locks, clocks, goroutines, randomness or files is within the
+// kernel's reach, and it has no channel or goroutine of its own, which
+// need no import.
+func TestKernelIsPure(t *testing.T) {
+	allowed := []string{
+		"cmp", "fmt", "iter", "slices", "strings", "sync/atomic",
+		"github.com/sluice-go/sluice/guards",
+	}
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	looked := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		looked++
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, spec := range file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			if !slices.Contains(allowed, path) {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+		for n := range ast.Preorder(file) {
+			switch n.(type) {
+			case *ast.GoStmt, *ast.ChanType, *ast.SelectStmt, *ast.SendStmt:
+				t.Errorf("%s has a %T", name, n)
+			}
+		}
+	}
+	require.NotZero(t, looked)
+}

@@ -1,0 +1,378 @@
+package kernel_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// The transcripts in testdata are conversations with a kernel, one topic each.
+// Run the test with -rewrite to write down what it answers now.
+//
+//	object                        declare the operations, one per line:
+//	                                procedure NAME
+//	                                entry NAME when GUARD
+//	                                function NAME [when GUARD]
+//	                              and the rules:
+//	                                functions compatible | compatible NAME NAME
+//	                                policy rotating | policy greatest number first
+//	                                max-bypass N
+//	set NAME=VALUE ...            change the state; the value panic makes guards
+//	                              that look at it panic
+//	arrive NAME[=ARGUMENT] ...    requests arrive; they are called NAME#ARRIVAL
+//	try NAME[=ARGUMENT]           a request arrives that will not wait
+//	next                          ask for one request to start
+//	run                           ask until there is none
+//	complete NAME#ARRIVAL [NAME=VALUE ...]   its body sets the state and ends
+//	decline, withdraw NAME#ARRIVAL
+//	begin NAME, end NAME          a request the kernel does not see
+//	close                         take no more requests
+//	explain                       say of each request why it waits
+//	inspect [N]                   begin a walk over those that wait, or visit N more
+//
+// A GUARD is made of terms such as open, size<10, arg<=balance or put.count>=3,
+// joined by "and" or by "or"; a name followed by .count is a waiting count.
+//
+// "ask" lines are evaluations of guards; there are no others.
+func TestTranscripts(t *testing.T) {
+	files, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.IsDir() { // fuzz and rapid keep what they found there
+			continue
+		}
+		t.Run(f.Name(), func(t *testing.T) {
+			s := &scene{}
+			datadriven.RunTest(t, filepath.Join("testdata", f.Name()), func(t *testing.T, d *datadriven.TestData) string {
+				s.out.Reset()
+				s.do(t, d)
+				return s.out.String()
+			})
+		})
+	}
+}
+
+// scene is the object of a transcript and its kernel.
+type scene struct {
+	out    strings.Builder
+	rules  kernel.Rules
+	guards []guards.Guard[scene, int] // per operation
+	state  map[string]string
+	k      *kernel.Kernel
+	calls  []*kernel.Request
+	cursor *kernel.Cursor
+}
+
+func (s *scene) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
+
+func (s *scene) do(t *testing.T, d *datadriven.TestData) {
+	queues := true
+	switch d.Cmd {
+	case "object":
+		s.object(t, d)
+		queues = false
+	case "set":
+		s.set(d.CmdArgs)
+		queues = false
+	case "arrive", "try":
+		for _, a := range d.CmdArgs {
+			r := &kernel.Request{Op: s.operation(t, a.Key), Try: d.Cmd == "try", Record: number(a.Vals)}
+			s.calls = append(s.calls, r)
+			s.k.Arrive(r)
+		}
+	case "next":
+		if !s.next() {
+			s.printf("nothing\n")
+		}
+	case "run":
+		for s.next() {
+		}
+	case "complete", "decline":
+		r := s.call(t, d)
+		if r.State() != kernel.Running {
+			t.Fatalf("%s: %s does not run", d.Pos, s.name(r))
+		}
+		if s.set(d.CmdArgs[1:]); d.Cmd == "decline" {
+			s.k.Decline(r)
+		} else {
+			s.k.Complete(r)
+		}
+	case "withdraw":
+		if !s.k.Withdraw(s.call(t, d)) {
+			s.printf("it does not wait\n")
+		}
+	case "begin":
+		s.k.Begin(s.operation(t, d.CmdArgs[0].Key))
+	case "end":
+		s.set(d.CmdArgs[1:])
+		s.k.End(s.operation(t, d.CmdArgs[0].Key))
+	case "close":
+		s.k.Close(errors.New("the object is closed"))
+	case "explain":
+		queues = false
+		for _, r := range s.calls {
+			if r.State() == kernel.AtGate || r.State() == kernel.Inside {
+				s.printf("%s: %s", s.name(r), s.k.Why(r))
+				if n := s.k.Bypassed(r); n > 0 {
+					s.printf("; bypassed: %d", n)
+				}
+				s.printf("\n")
+			}
+		}
+	case "inspect":
+		queues = false
+		s.inspect(d)
+	default:
+		t.Fatalf("%s: no such command %q", d.Pos, d.Cmd)
+	}
+	if queues {
+		s.queues()
+	}
+}
+
+func (s *scene) object(t *testing.T, d *datadriven.TestData) {
+	*s = scene{state: map[string]string{}}
+	var names []string
+	var table []func()
+	for line := range strings.Lines(d.Input) {
+		f := strings.Fields(line)
+		switch f[0] {
+		case "procedure", "entry", "function":
+			kind := map[string]kernel.Kind{"procedure": kernel.Procedure, "entry": kernel.Entry, "function": kernel.Function}[f[0]]
+			g := guards.Guard[scene, int]{}
+			if len(f) > 2 {
+				g = parse(f[3:])
+			}
+			s.guards = append(s.guards, g)
+			s.rules.Operations = append(s.rules.Operations, kernel.Operation{Name: f[1], Kind: kind, Guard: g.Name(), Looks: g.Looks()})
+			names = append(names, f[1])
+		case "functions":
+			table = append(table, func() {
+				for i, a := range s.rules.Operations {
+					for j, b := range s.rules.Operations {
+						if a.Kind == kernel.Function && b.Kind == kernel.Function {
+							s.rules.Conflicts = s.rules.Conflicts.Compatible(i, j)
+						}
+					}
+				}
+			})
+		case "compatible":
+			table = append(table, func() {
+				s.rules.Conflicts = s.rules.Conflicts.Compatible(s.operation(t, f[1]), s.operation(t, f[2]))
+			})
+		case "policy":
+			s.rules.Policy = map[string]kernel.Policy{"rotating": kernel.Rotating, "greatest": byNumber{}}[f[1]]
+		case "max-bypass":
+			s.rules.MaxBypass = number(f[1:])
+		default:
+			t.Fatalf("%s: no such rule %q", d.Pos, line)
+		}
+	}
+	s.rules.Conflicts = guards.Exclusive(names...)
+	for _, change := range table {
+		change()
+	}
+	s.k = kernel.New(&s.rules, s)
+	s.printf("%s", s.rules.Conflicts)
+}
+
+// parse makes a guard of terms joined by "and" or by "or".
+func parse(words []string) guards.Guard[scene, int] {
+	var terms []guards.Guard[scene, int]
+	join := guards.And[scene, int]
+	for _, word := range words {
+		switch word {
+		case "and":
+		case "or":
+			join = guards.Or[scene, int]
+		default:
+			terms = append(terms, term(word))
+		}
+	}
+	return join(terms...)
+}
+
+func term(word string) guards.Guard[scene, int] {
+	at := strings.IndexAny(word, "<>=")
+	if at < 0 {
+		return guards.Over[int](guards.When(word, func(s *scene) bool { return s.value(word, 0) != 0 }))
+	}
+	left, op := word[:at], strings.TrimRight(word[at:], "abcdefghijklmnopqrstuvwxyz0123456789.")
+	right := word[at+len(op):]
+	holds := func(s *scene, arg int) bool {
+		l, r := s.value(left, arg), s.value(right, arg)
+		return map[string]bool{"<": l < r, "<=": l <= r, ">": l > r, ">=": l >= r, "=": l == r}[op]
+	}
+	simple := func(s *scene) bool { return holds(s, 0) }
+	switch {
+	case strings.Contains(word, ".count"):
+		return guards.Over[int](guards.WhenWaiting(word, simple))
+	case left == "arg":
+		return guards.WhenArg(word, holds)
+	}
+	return guards.Over[int](guards.When(word, simple))
+}
+
+// value is that of a number, the argument, a waiting count, or a variable.
+func (s *scene) value(name string, arg int) int {
+	if n, err := strconv.Atoi(name); err == nil {
+		return n
+	}
+	if name == "arg" {
+		return arg
+	}
+	if op, ok := strings.CutSuffix(name, ".count"); ok {
+		return s.k.Waiting(slices.IndexFunc(s.rules.Operations, func(o kernel.Operation) bool { return o.Name == op }))
+	}
+	switch v := s.state[name]; v {
+	case "panic":
+		panic(name)
+	case "true":
+		return 1
+	case "", "false":
+		return 0
+	default:
+		return number([]string{v})
+	}
+}
+
+func number(vals []string) int {
+	if len(vals) == 0 {
+		return 0
+	}
+	n, err := strconv.Atoi(vals[0])
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (s *scene) AskState(op int) (string, error) {
+	return s.ask(op, s.rules.Operations[op].Name, 0)
+}
+
+func (s *scene) AskRequest(r *kernel.Request) (string, error) {
+	return s.ask(r.Op, s.name(r), r.Record.(int))
+}
+
+func (s *scene) ask(op int, whom string, arg int) (falsePart string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("guard %q panicked", s.guards[op].Name())
+			s.printf("ask %s: it panics\n", whom)
+		}
+	}()
+	falsePart = s.guards[op].Ask(s, arg)
+	if falsePart == "" {
+		s.printf("ask %s: %s holds\n", whom, s.guards[op].Name())
+	} else {
+		s.printf("ask %s: %s is false\n", whom, falsePart)
+	}
+	return falsePart, nil
+}
+
+func (s *scene) next() bool {
+	r, err := s.k.Next()
+	switch {
+	case r == nil:
+		return false
+	case err != nil:
+		s.printf("fail %s: %v\n", s.name(r), err)
+	default:
+		s.printf("start %s\n", s.name(r))
+	}
+	return true
+}
+
+func (s *scene) inspect(d *datadriven.TestData) {
+	if len(d.CmdArgs) == 0 {
+		s.cursor = s.k.Inspect()
+		return
+	}
+	more := s.cursor.Next(number([]string{d.CmdArgs[0].Key}), func(r *kernel.Request, position int, why kernel.Reason) {
+		where := "inside"
+		if r.State() == kernel.AtGate {
+			where = "at the gate"
+		}
+		s.printf("%s, %d. %s: %s\n", s.name(r), position, where, why)
+	})
+	if !more {
+		s.cursor.Close()
+		s.printf("the end\n")
+	}
+}
+
+func (s *scene) set(args []datadriven.CmdArg) {
+	for _, a := range args {
+		s.state[a.Key] = a.Vals[0]
+	}
+}
+
+// queues prints where everybody is.
+func (s *scene) queues() {
+	var parts []string
+	for _, where := range []struct {
+		name  string
+		state kernel.State
+	}{{"gate", kernel.AtGate}, {"inside", kernel.Inside}, {"running", kernel.Running}} {
+		var names []string
+		for _, r := range s.calls {
+			if r.State() == where.state {
+				names = append(names, s.name(r))
+			}
+		}
+		if where.state == kernel.Running {
+			for op, n := range s.k.Unseen() {
+				names = append(names, slices.Repeat([]string{s.rules.Operations[op].Name}, n)...)
+			}
+		}
+		if names != nil {
+			parts = append(parts, where.name+": "+strings.Join(names, " "))
+		}
+	}
+	if parts == nil {
+		parts = []string{"idle"}
+	}
+	s.printf("%s\n", strings.Join(parts, " | "))
+}
+
+func (s *scene) operation(t *testing.T, name string) int {
+	i := slices.IndexFunc(s.rules.Operations, func(o kernel.Operation) bool { return o.Name == name })
+	if i < 0 {
+		t.Fatalf("no operation %q", name)
+	}
+	return i
+}
+
+// name is what a request is called: its operation and arrival number, and its
+// argument if it has one.
+func (s *scene) name(r *kernel.Request) string {
+	name := fmt.Sprintf("%s#%d", s.rules.Operations[r.Op].Name, r.Arrival())
+	if n := r.Record.(int); n != 0 {
+		name += fmt.Sprintf("(%d)", n)
+	}
+	return name
+}
+
+func (s *scene) call(t *testing.T, d *datadriven.TestData) *kernel.Request {
+	name := d.CmdArgs[0].Key
+	for _, r := range s.calls {
+		if n, _, _ := strings.Cut(s.name(r), "("); n == name {
+			return r
+		}
+	}
+	t.Fatalf("%s: no request %q", d.Pos, name)
+	return nil
+}

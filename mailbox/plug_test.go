@@ -1,0 +1,120 @@
+package mailbox_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	proto "github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// recorder is a shared object and the actor around it, as a plug sees them: it
+// writes down what comes in.
+type recorder struct {
+	mu   sync.Mutex
+	log  []string
+	idle chan struct{} // closed when the last body has returned
+}
+
+func newRecorder() *recorder { return &recorder{idle: make(chan struct{})} }
+
+func (r *recorder) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.log...)
+}
+
+func (r *recorder) Receive(message any, sender *proto.PID) {
+	if sender != nil {
+		r.note("user %v from %s", message, sender.Id)
+	} else {
+		r.note("user %v", message)
+	}
+}
+
+func (r *recorder) Halt() <-chan struct{} { r.note("halt"); return r.idle }
+
+func (r *recorder) InvokeSystemMessage(message any) { r.note("system %T", message) }
+func (r *recorder) InvokeUserMessage(message any)   { r.note("invoke %T", message) }
+func (r *recorder) EscalateFailure(any, any)        { r.note("escalate") }
+
+type letters []any
+
+func (l letters) GetMessages() []any { return l }
+
+func TestUserMessagesGoToTheObjectAtOnceWithTheirSenders(t *testing.T) {
+	r, s := newRecorder(), &shelf{}
+	p := mailbox.NewPlug(r, s)
+	p.PostUserMessage("early") // a sender may know the name before the actor has been started
+	p.RegisterHandlers(r, nil)
+	p.Start()
+	p.PostUserMessage("plain")
+	p.PostUserMessage(&proto.MessageEnvelope{Message: "enveloped", Sender: proto.NewPID("local", "me")})
+	p.PostUserMessage(letters{"one", letters{"two"}, "three"})
+	p.PostUserMessage(nil)
+	require.Equal(t, []string{"user early", "user plain", "user enveloped from me", "user one", "user two", "user three", "user <nil>"}, r.all())
+	require.Zero(t, s.len())
+	require.Zero(t, p.UserMessageCount())
+}
+
+func TestSystemMessagesWaitForTheStartAndKeepTheirOrder(t *testing.T) {
+	r, s := newRecorder(), &shelf{}
+	p := mailbox.NewPlug(r, s)
+	p.PostSystemMessage(&proto.Watch{})
+	require.Zero(t, s.len())
+	p.RegisterHandlers(r, nil)
+	p.PostSystemMessage(&proto.Started{})
+	p.Start()
+	require.Equal(t, 1, s.len(), "one worker")
+	p.PostSystemMessage(&proto.Unwatch{})
+	require.Equal(t, 1, s.len(), "is enough")
+	require.Empty(t, r.all())
+	s.run()
+	require.Equal(t, []string{"system *actor.Watch", "system *actor.Started", "system *actor.Unwatch"}, r.all())
+	p.PostSystemMessage(&proto.Watch{})
+	require.Equal(t, 1, s.run(), "and another when it has gone")
+}
+
+func TestTheActorEndsAfterTheLastBody(t *testing.T) {
+	r := newRecorder()
+	p := mailbox.NewPlug(r, goroutines{})
+	p.RegisterHandlers(r, nil)
+	p.Start()
+	p.PostSystemMessage(&proto.Stop{})
+	p.PostSystemMessage(&proto.Watch{})
+	for len(r.all()) == 0 {
+		runtime.Gosched()
+		// until the object has been halted
+	}
+	p.PostUserMessage("late") // nothing holds this up
+	require.Equal(t, []string{"halt", "user late"}, r.all())
+	close(r.idle)
+	for len(r.all()) < 4 {
+		runtime.Gosched()
+		// until the system messages have been handled
+	}
+	require.Equal(t, []string{"halt", "user late", "system *actor.Stop", "system *actor.Watch"}, r.all())
+}
+
+func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
+	r, s := newRecorder(), &shelf{}
+	p := mailbox.NewPlug(r, s)
+	p.RegisterHandlers(r, nil)
+	p.Start()
+	p.PostSystemMessage(&proto.Watch{})
+	p.PostUserMessage(&proto.PoisonPill{})
+	p.PostSystemMessage(&proto.SuspendMailbox{})
+	p.PostSystemMessage(&proto.ResumeMailbox{})
+	s.run()
+	require.Equal(t, []string{"system *actor.Watch", "invoke *actor.PoisonPill"}, r.all())
+}
