@@ -271,6 +271,37 @@ func TestAWatcherHearsOfTheEndAfterTheLastBody(t *testing.T) {
 	}
 }
 
+func TestPoisonServesWhatCanStartAndFailsTheRest(t *testing.T) {
+	ts := newTanks()
+	everywhere(t, func(t *testing.T, s *scene) {
+		for _, drain := range ts.entries() {
+			o := newObject(t, s, ts.Type, &dam{})
+			heard := watch(t, s, o.PID())
+			inside := calling(background, o, drain, None{})
+			waiting(t, o, drain, 1)
+			release := braked(t, s, o, ts.hold)
+			var outside []<-chan outcome[int]
+			for i := range 3 {
+				outside = append(outside, calling(background, o, drain, None{}))
+				waiting(t, o, drain, i+2)
+			}
+			filled := calling(background, o, ts.fill, 2)
+			waiting(t, o, ts.fill, 1)
+			s.system.Actors().Root.Poison(o.PID())
+			eventually(t, "it takes no more", func() bool { return errors.Is(ts.fill.Tell(background, o, 0), activeobject.ErrStopped) })
+			require.Equal(t, 4, drain.Waiting(o), "those that wait go on waiting")
+			release()
+			require.NoError(t, soon(t, s.system, filled).err)
+			require.Equal(t, outcome[int]{1, nil}, soon(t, s.system, inside))
+			require.Equal(t, outcome[int]{2, nil}, soon(t, s.system, outside[0]))
+			for _, c := range outside[1:] {
+				requireStopped(t, o.Name(), soon(t, s.system, c).err)
+			}
+			soon(t, s.system, heard)
+		}
+	})
+}
+
 func TestPIDIsTheSameForEverybodyAndMadeOnce(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {

@@ -119,7 +119,6 @@ type Mailbox struct {
 
 	mu     sync.Mutex
 	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
-	grant  *Request                      // to be run first by the worker on its way to this object
 	closed *closing                      // once the object takes no more requests
 }
 
@@ -356,13 +355,15 @@ func (m *Mailbox) release() {
 }
 
 // next returns the next request to start, or to fail with err, or nil if nothing
-// can be done. The caller owns the object and holds mu.
+// can be done. The caller owns the object and holds mu. A request that may says
+// cannot be run by the caller goes on waiting, and is returned with
+// kernel.ErrNoThread.
 //
 // A request whose context has ended does not start, even if its caller has had
 // no time to withdraw it.
-func (m *Mailbox) next() (r *Request, err error) {
+func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 	for {
-		next, err := m.kernel().Next()
+		next, err := m.kernel().NextFor(may)
 		if next == nil {
 			if c := m.closed; c != nil && c.draining && !m.kernel().Runs() {
 				c.draining = false
@@ -390,15 +391,25 @@ func (m *Mailbox) next() (r *Request, err error) {
 // runtime.Goexit could not run its own.
 func (m *Mailbox) serve(self *Request, lend int) {
 	var out *Request // has ended; its caller is told outside mu
+	here := func(r *Request) bool { return r == self || r.Leaf && lend > 0 && self == nil }
+	may := func(next *kernel.Request) bool {
+		r := next.Record.(*Request)
+		return r.wake != nil || here(r) // its own caller waits, or we run it
+	}
 	for {
-		r, err := m.next()
-		if r == nil {
+		r, err := m.next(may)
+		switch {
+		case r == nil:
 			m.release()
 			m.mu.Unlock()
 			out.settle()
 			return
-		}
-		if err == nil && r != self && !(r.Leaf && lend > 0 && self == nil) {
+		case err == kernel.ErrNoThread:
+			m.mu.Unlock()
+			out.settle()
+			m.workers().Dispatch(m)
+			return
+		case err == nil && !here(r):
 			m.pass(r, out)
 			return
 		}
@@ -430,22 +441,15 @@ func (m *Mailbox) carryOut(r *Request, err error) {
 	m.kernel().Complete(&r.Request)
 }
 
-// pass gives the object, and r with it, to r's own thread: the caller that waits
-// for it, or else a worker. The caller owns the object and holds mu, which is
-// released. From the moment it is passed the object belongs to the receiver,
-// who acts when it has received: the channel or the dispatcher orders the two.
+// pass gives the object, and r with it, to the caller that waits for r. The
+// passing goroutine owns the object and holds mu, which is released. From the
+// moment it is passed the object belongs to the receiver, who acts when it has
+// received: the channel orders the two.
 func (m *Mailbox) pass(r, out *Request) {
-	if r.wake != nil {
-		r.granted = true
-		m.mu.Unlock()
-		out.settle()
-		r.wake <- struct{}{}
-		return
-	}
-	m.grant = r
+	r.granted = true
 	m.mu.Unlock()
 	out.settle()
-	m.workers().Dispatch(m)
+	r.wake <- struct{}{}
 }
 
 func (m *Mailbox) workers() Dispatcher {
@@ -462,25 +466,22 @@ func (m *Mailbox) Run() {
 	m.mu.Lock()
 	var out *Request
 	for n := 0; ; n++ {
-		r, err := m.grant, error(nil)
-		m.grant = nil
-		if r == nil {
-			if n >= batch {
-				m.mu.Unlock()
-				out.settle()
-				m.workers().Dispatch(m)
-				return
-			}
-			if r, err = m.next(); r == nil {
-				m.release()
-				m.mu.Unlock()
-				out.settle()
-				return
-			}
-			if err == nil && m.config.Dispatcher == nil && r.wake != nil && !r.Leaf {
-				m.pass(r, out) // its caller waits, and is its thread
-				return
-			}
+		if n == batch {
+			m.mu.Unlock()
+			out.settle()
+			m.workers().Dispatch(m)
+			return
+		}
+		r, err := m.next(nil)
+		switch {
+		case r == nil:
+			m.release()
+			m.mu.Unlock()
+			out.settle()
+			return
+		case err == nil && m.config.Dispatcher == nil && r.wake != nil && !r.Leaf:
+			m.pass(r, out) // its caller waits, and is its thread
+			return
 		}
 		m.mu.Unlock()
 		out.settle()

@@ -223,7 +223,8 @@ func TestOnlyTheFirstCloseCounts(t *testing.T) {
 
 func TestEndedIsCalledOnceAfterTheLastBody(t *testing.T) {
 	var ended atomic.Int32
-	r := newRoom(mailbox.Config{Ended: func() { ended.Add(1) }})
+	r := newRoom(mailbox.Config{})
+	r.ended = func() { ended.Add(1) }
 	entered, let := make(chan struct{}), make(chan struct{})
 	v := r.visit(tidy, "v")
 	v.during = func() { close(entered); <-let }

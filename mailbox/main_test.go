@@ -57,6 +57,14 @@ type room struct {
 	open  atomic.Bool
 	asked atomic.Int32
 	order []string // who ran; guarded by the object
+	ended func()   // called by Ended, if not nil
+}
+
+// Ended implements mailbox.Host.
+func (r *room) Ended() {
+	if r.ended != nil {
+		r.ended()
+	}
 }
 
 func (*room) Name() string { return "room" }

@@ -42,7 +42,8 @@ func (r *recorder) Receive(message any, sender *proto.PID) {
 	}
 }
 
-func (r *recorder) Halt() <-chan struct{} { r.note("halt"); return r.idle }
+func (r *recorder) Halt() <-chan struct{}  { r.note("halt"); return r.idle }
+func (r *recorder) Drain() <-chan struct{} { r.note("drain"); return r.idle }
 
 func (r *recorder) InvokeSystemMessage(message any) { r.note("system %T", message) }
 func (r *recorder) InvokeUserMessage(message any)   { r.note("invoke %T", message) }
@@ -115,6 +116,7 @@ func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
 	p.PostUserMessage(&proto.PoisonPill{})
 	p.PostSystemMessage(&proto.SuspendMailbox{})
 	p.PostSystemMessage(&proto.ResumeMailbox{})
+	close(r.idle)
 	s.run()
-	require.Equal(t, []string{"system *actor.Watch", "invoke *actor.PoisonPill"}, r.all())
+	require.Equal(t, []string{"drain", "system *actor.Watch", "drain", "invoke *actor.PoisonPill"}, r.all())
 }

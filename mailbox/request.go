@@ -251,13 +251,6 @@ func (m *Mailbox) post(ctx context.Context, r *Request, owner bool, falsePart st
 // there: if so it never ran and never will.
 func (m *Mailbox) Withdraw(r *Request) bool {
 	m.mu.Lock()
-	if m.grant == r {
-		// A worker is on its way to run it. Let it find nothing.
-		m.grant = nil
-		m.kernel().Decline(&r.Request)
-		m.mu.Unlock()
-		return true
-	}
 	if !m.kernel().Withdraw(&r.Request) {
 		m.mu.Unlock()
 		return false
@@ -425,12 +418,6 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 		r.Body.Fail(err)
 		r.settle()
 		m.mu.Lock()
-	}
-	if r := m.grant; r != nil {
-		// A worker is on its way to run it: it has not begun, and will not.
-		m.grant = nil
-		k.Decline(&r.Request)
-		fail(r, c.err)
 	}
 	// Nothing starts any more, so that what Next returns has failed, and anybody
 	// who holds mu may say so, whoever owns the object.

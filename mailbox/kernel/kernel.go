@@ -36,6 +36,7 @@ package kernel
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -116,7 +117,6 @@ type Kernel struct {
 	version  uint64 // starts and completions of state-changing requests so far
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
-	before   int    // and before the last Begin
 
 	trying   *Request    // a Try that is being decided, and is in no queue
 	watchful bool        // some guard looks at waiting counts
@@ -214,7 +214,16 @@ func (k *Kernel) enter(r *Request) {
 // If the request is not to start but has failed, err says why: its guard
 // panicked, it was a Try that would have had to wait, or the object is closed.
 // A nil request means that nothing can be done until the next input.
-func (k *Kernel) Next() (r *Request, err error) {
+func (k *Kernel) Next() (r *Request, err error) { return k.NextFor(nil) }
+
+// ErrNoThread is returned by NextFor with a request that could start, but goes on
+// waiting.
+var ErrNoThread = errors.New("no thread")
+
+// NextFor is Next for somebody who cannot run every request: may says which. If
+// the next one is not among them, it goes on waiting and is returned with
+// ErrNoThread. May is not asked about a Try, whose caller is there.
+func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 	for {
 		if r := k.failed.first; r != nil {
 			k.failed.remove(r)
@@ -226,6 +235,9 @@ func (k *Kernel) Next() (r *Request, err error) {
 			return k.evict()
 		}
 		if r := k.pick(); r != nil {
+			if may != nil && !may(r) {
+				return r, ErrNoThread
+			}
 			k.countBypass(r)
 			k.leave(r)
 			k.start(r)
@@ -274,13 +286,14 @@ func (k *Kernel) Join(r *Request, falsePart string) bool {
 // object idle and took it without asking. End says that it has ended.
 func (k *Kernel) Begin(op int) {
 	k.step++
-	k.before, k.last = k.last, op
 	k.begin(op)
 }
 
-// End says that a request announced by Begin has ended.
+// End says that a request announced by Begin has ended. Only now is it certain
+// that it had its turn.
 func (k *Kernel) End(op int) {
 	k.step++
+	k.last = op
 	k.end(op)
 }
 
@@ -289,9 +302,6 @@ func (k *Kernel) Abandon(op int) {
 	k.step++
 	if k.runs[op]--; k.runs[op] == 0 {
 		k.runningOps.Remove(op)
-	}
-	if k.last == op {
-		k.last = k.before // it does not count as a turn
 	}
 }
 

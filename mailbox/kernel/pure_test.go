@@ -18,7 +18,7 @@ import (
 // need no import.
 func TestKernelIsPure(t *testing.T) {
 	allowed := []string{
-		"cmp", "fmt", "iter", "slices", "strings", "sync/atomic",
+		"cmp", "errors", "fmt", "iter", "slices", "strings", "sync/atomic",
 		"github.com/sluice-go/sluice/guards",
 	}
 	files, err := filepath.Glob("*.go")

@@ -365,12 +365,13 @@ func (s *reference) complete(c *call) {
 
 func (s *reference) begin(op int) {
 	s.begun = append(s.begun, op)
-	s.started(op)
+	s.changed(op)
 }
 
 func (s *reference) end(op int) {
 	i := slices.Index(s.begun, op)
 	s.begun = slices.Delete(s.begun, i, i+1)
+	s.last = op // not before, as it might be abandoned
 	s.changed(op)
 }
 
