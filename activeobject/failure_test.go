@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -274,6 +275,48 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestACallerThatDiesOfItsBodyHandsTheObjectOnOnce(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	ms := newMines()
+	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
+		synctest.Test(t, func(t *testing.T) {
+			system := actor.NewSystem()
+			o := activeobject.Must(activeobject.New(system, ms.Type, &mine{}, options...))
+			first := newBrake()
+			held := calling(background, o, ms.hold, first)
+			<-first.entered
+			left := calling(background, o, ms.leaveCtx, None{}) // is granted the object, and dies
+			synctest.Wait()
+			var brakes []*brake
+			for range 3 {
+				b := newBrake()
+				ms.hold.Send(background, o, b)
+				brakes = append(brakes, b)
+			}
+			close(first.let)
+			<-held
+			require.Error(t, (<-left).err)
+			for i := range brakes {
+				looked := calling(background, o, ms.look, None{})
+				synctest.Wait()
+				require.Empty(t, looked, "two bodies run at a time")
+				for j, b := range brakes {
+					select {
+					case <-b.entered:
+						require.LessOrEqual(t, j, i, "two bodies run at a time")
+					default:
+						require.Greater(t, j, i, "the object does not go on")
+					}
+				}
+				close(brakes[i].let)
+			}
+			require.NoError(t, system.Close(background))
+		})
+	}
 }
 
 func TestObjectsGoOnThoughManyGoroutinesEndInThem(t *testing.T) {

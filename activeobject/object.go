@@ -42,6 +42,7 @@ type settings struct {
 	maxBypass  int
 	thread     thread
 	noFastPath bool
+	log        *func(kernel.Event) // a pointer, to be comparable
 }
 
 type thread uint8
@@ -84,6 +85,16 @@ func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
 // the object idle. The answers are the same, only slower; tests use it.
 func WithoutFastPath() Option { return func(s *settings) { s.noFastPath = true } }
 
+// Event is a line of an object's log: see Logged.
+type Event = kernel.Event
+
+// Logged makes the object tell its scheduler's log to the given function: what
+// arrives, what guards answer, what starts, ends and leaves, in order. It is
+// called with the scheduling exclusion held, so it must be quick and not call the
+// object. A request that finds the object idle is logged only if another one
+// comes while it runs; add WithoutFastPath to see all.
+func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
+
 // OptionError says that an object could not be made because of an option. No
 // object is left behind.
 type OptionError struct {
@@ -114,6 +125,8 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 		return nil, &OptionError{Type: t.name, Option: "system", Reason: "is nil: make one with actor.NewSystem"}
 	case state == nil:
 		return nil, &OptionError{Type: t.name, Option: "state", Reason: "is nil: pass a pointer to the object's state"}
+	case s.log != nil && *s.log == nil:
+		return nil, &OptionError{Type: t.name, Option: "Logged", Reason: "is given nil: pass a function"}
 	case s.maxBypass < 0:
 		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Reason: "is less than 1"}
 	}

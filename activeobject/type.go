@@ -124,9 +124,12 @@ func (t *Type[T]) config(system *actor.System, s *settings) *mailbox.Config {
 
 func (t *Type[T]) newConfig(system *actor.System, s *settings) *mailbox.Config {
 	rules := t.rules
-	if s.policy != nil || s.maxBypass != 0 {
+	if s.policy != nil || s.maxBypass != 0 || s.log != nil {
 		changed := *rules
 		changed.Policy, changed.MaxBypass = s.policy, s.maxBypass
+		if s.log != nil {
+			changed.Log = *s.log
+		}
 		rules = &changed
 	}
 	c := &mailbox.Config{

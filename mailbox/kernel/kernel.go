@@ -84,6 +84,9 @@ type Rules struct {
 	// the bound nothing that conflicts with the request starts before it, not
 	// even an earlier arrival of the same entry that was closed meanwhile.
 	MaxBypass int
+	// Log, if not nil, is told everything that goes into a kernel, what its guards
+	// answer, and what comes out, in order. It must not call the kernel.
+	Log func(Event)
 }
 
 // Object asks the guards of a shared object. The answer is empty if the guard
@@ -190,6 +193,7 @@ func (k *Kernel) register(r *Request) *queue {
 	k.step++
 	k.arrivals++
 	r.seq = k.arrivals
+	k.log(Arrived, r.Op, r, "")
 	r.bypassed = 0
 	r.answer.given = false
 	q := &k.queues[r.Op]
@@ -260,6 +264,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 // never ran, use Decline.
 func (k *Kernel) Complete(r *Request) {
 	k.step++
+	k.log(Ended, r.Op, r, "")
 	k.running.remove(r)
 	r.state = Done
 	k.end(r.Op)
@@ -286,6 +291,7 @@ func (k *Kernel) Join(r *Request, falsePart string) bool {
 // object idle and took it without asking. End says that it has ended.
 func (k *Kernel) Begin(op int) {
 	k.step++
+	k.log(Started, op, nil, "")
 	k.begin(op)
 }
 
@@ -293,6 +299,7 @@ func (k *Kernel) Begin(op int) {
 // that it had its turn.
 func (k *Kernel) End(op int) {
 	k.step++
+	k.log(Ended, op, nil, "")
 	k.last = op
 	k.end(op)
 }
@@ -300,6 +307,7 @@ func (k *Kernel) End(op int) {
 // Abandon says that a request announced by Begin never ran, and changed nothing.
 func (k *Kernel) Abandon(op int) {
 	k.step++
+	k.log(Abandoned, op, nil, "")
 	if k.runs[op]--; k.runs[op] == 0 {
 		k.runningOps.Remove(op)
 	}
@@ -309,8 +317,10 @@ func (k *Kernel) Abandon(op int) {
 // is false. Nothing runs that may have changed the state since.
 func (k *Kernel) Refuted(r *Request, falsePart string) {
 	if k.rules.Operations[r.Op].Looks&guards.AtArgument != 0 {
+		k.log(Answered, r.Op, r, falsePart)
 		r.answer = k.note(falsePart)
 	} else {
+		k.log(Answered, r.Op, nil, falsePart)
 		k.queues[r.Op].answer = k.note(falsePart)
 	}
 }
@@ -347,6 +357,7 @@ func (k *Kernel) Answered(operations uint64, open int) {
 		if op != open {
 			falsePart = k.rules.Operations[op].Guard
 		}
+		k.log(Answered, op, nil, falsePart)
 		k.queues[op].answer = k.note(falsePart)
 	}
 }
@@ -358,6 +369,7 @@ func (k *Kernel) Withdraw(r *Request) bool {
 		return false
 	}
 	k.step++
+	k.log(Withdrawn, r.Op, r, "")
 	k.leave(r)
 	r.state = Done
 	return true
@@ -405,6 +417,7 @@ func (k *Kernel) Watchful() bool { return k.watchful }
 func (k *Kernel) start(r *Request) {
 	k.step++
 	k.last = r.Op
+	k.log(Started, r.Op, r, "")
 	r.state = Running
 	k.running.push(r)
 	k.begin(r.Op)
@@ -477,6 +490,7 @@ func (k *Kernel) leaveGate(r *Request) {
 
 // fail queues a waiting request to be reported as failed by Next.
 func (k *Kernel) fail(r *Request, err error) {
+	k.log(Failing, r.Op, r, "")
 	k.leave(r)
 	r.err = err
 	r.state = Failed
@@ -494,6 +508,7 @@ func (k *Kernel) evict() (*Request, error) {
 	if r == nil {
 		return nil, nil
 	}
+	k.log(Failing, r.Op, r, "")
 	k.leave(r)
 	r.state = Done
 	return r, k.closed
@@ -771,6 +786,9 @@ func (k *Kernel) askState(op int) (falsePart string, err error) {
 	for err != nil && q.inside.first != nil {
 		k.fail(q.inside.first, err)
 	}
+	if err == nil {
+		k.log(Answered, op, nil, falsePart)
+	}
 	q.answer = k.note(falsePart)
 	q.answer.given = q.inside.first != nil // or else a Try has asked, and nobody watches the guard
 	return falsePart, err
@@ -787,6 +805,7 @@ func (k *Kernel) askRequest(r *Request, looks guards.Looks) bool {
 		k.fail(r, err)
 		return false
 	}
+	k.log(Answered, r.Op, r, falsePart)
 	r.answer = k.note(falsePart)
 	return true
 }
