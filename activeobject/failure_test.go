@@ -364,7 +364,7 @@ func TestAGuardThatEndsItsGoroutineDoesNotWedgeTheObject(t *testing.T) {
 		defer cancel()
 		called := calling(ctx, o, ms.enter, 1)
 		waiting(t, o, ms.enter, 1)
-		calling(background, o, sabotage, None{}) // may die of the guard
+		sabotaged := calling(background, o, sabotage, None{}) // may die of the guard
 		alive := make(chan struct{})
 		go func() {
 			ms.tread.Call(background, o, None{})
@@ -380,6 +380,11 @@ func TestAGuardThatEndsItsGoroutineDoesNotWedgeTheObject(t *testing.T) {
 		case <-called:
 		case <-after():
 			t.Fatal("the waiter is lost")
+		}
+		select {
+		case <-sabotaged:
+		case <-after():
+			t.Fatal("the caller of the request before is lost")
 		}
 		require.NoError(t, system.Close(background))
 	})

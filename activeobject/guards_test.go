@@ -3,6 +3,7 @@ package activeobject_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -188,7 +189,6 @@ type turnstile struct {
 	activeobject.Queues
 	open   bool
 	passed int
-	pass   interface{ Name() string }
 }
 
 // newTurnstiles declares a type of turnstile for one test.
@@ -273,6 +273,7 @@ func TestBurstsUnderContentionLoseAndInventNobody(t *testing.T) {
 				released = true
 			default:
 				release.Call(background, o, nil)
+				runtime.Gosched()
 			}
 		}
 		<-o.Stop()

@@ -2,7 +2,6 @@ package activeobject_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -119,7 +118,7 @@ func TestAGoroutineServesAtMostSoManyOthers(t *testing.T) {
 func TestAGoroutineInsideAnObjectServesNobodyInAnother(t *testing.T) {
 	hs, ps := newHalls(), newPlaces()
 	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}} {
-		s := &scene{name: fmt.Sprint("default"), system: newSystem(t), options: options}
+		s := &scene{name: "default", system: newSystem(t), options: options}
 		state := &hall{}
 		o := newObject(t, s, hs.Type, state)
 		p := newObject(t, s, ps.Type, &place{})

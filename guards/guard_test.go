@@ -10,8 +10,8 @@ import (
 
 // stock is what the guards of these tests look at. It notes who asked.
 type stock struct {
-	size, room int
-	asked      []string
+	room  int
+	asked []string
 }
 
 type guard = guards.Guard[stock, guards.None]

@@ -152,7 +152,7 @@ func openBuffer(m model, callers int) (*session, error) {
 // user is a caller of a queue: a producer, a consumer, or, if it is the only
 // one, both in turn.
 type user struct {
-	apart
+	_        [128]byte // keeps the callers' books out of each other's cache lines
 	queue    queue
 	puts     bool // the next call is a put
 	both     bool

@@ -101,6 +101,3 @@ var errStopped = errors.New("stopped")
 func isStop(err error) bool {
 	return errors.Is(err, errStopped) || errors.Is(err, context.Canceled)
 }
-
-// apart keeps the books of callers that embed it out of each other's cache lines.
-type apart [128]byte

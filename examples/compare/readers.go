@@ -158,7 +158,7 @@ func readersAndWriters(name, body string, every int, work func(), t *activeobjec
 
 // accessor is a caller of a cell. Every tenth call is a write.
 type accessor struct {
-	apart
+	_      [128]byte // keeps the callers' books out of each other's cache lines
 	cell   cell
 	toGo   int   // reads before the next write
 	seen   int64 // latest version
