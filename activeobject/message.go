@@ -60,8 +60,8 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 // argument is of the wrong type.
 func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any, error)) bool {
 	arg, ok := argument.(A)
-	if _, none := any(arg).(None); !ok && !(none && argument == nil) {
-		return false
+	if _, none := any(arg).(None); !ok && (argument != nil || !none && any(arg) != nil) {
+		return false // nil stands for no argument, and for a nil interface
 	}
 	p := op.newRequest(false)
 	p.reply = func(r R, err error) { reply(r, err) }

@@ -33,7 +33,7 @@ func TestWarmRunsEveryTaskAndNeverMakesOneWait(t *testing.T) {
 	}
 	all.Wait() // all of them run at once
 	close(let)
-	w.Close()
+	soon(t, w.Close())
 }
 
 func TestWarmKeepsItsGoroutines(t *testing.T) {
@@ -46,26 +46,31 @@ func TestWarmKeepsItsGoroutines(t *testing.T) {
 		runtime.Gosched()
 	}
 	require.Less(t, len(seen), 100)
-	w.Close()
+	soon(t, w.Close())
 }
 
-func TestWarmCloseWaitsForWhatRuns(t *testing.T) {
+func TestWarmEndsAfterWhatRuns(t *testing.T) {
 	var w actor.Warm
-	entered, let, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	entered, let := make(chan struct{}), make(chan struct{})
 	var ran atomic.Bool
 	w.Dispatch(task(func() { close(entered); <-let; ran.Store(true) }))
 	soon(t, entered)
-	go func() { w.Close(); close(closed) }()
+	gone := w.Close()
+	require.Equal(t, gone, w.Close(), "twice is fine")
+	select {
+	case <-gone:
+		t.Fatal("a task runs")
+	default:
+	}
 	close(let)
-	soon(t, closed)
+	soon(t, gone)
 	require.True(t, ran.Load())
-	w.Close() // twice is fine
 
 	// What comes later runs all the same, on a goroutine of its own.
 	c := make(chan struct{})
 	w.Dispatch(task(func() { close(c) }))
 	soon(t, c)
-	w.Close()
+	soon(t, w.Close())
 }
 
 func TestWarmSurvivesTasksThatEndTheirGoroutine(t *testing.T) {
@@ -76,7 +81,7 @@ func TestWarmSurvivesTasksThatEndTheirGoroutine(t *testing.T) {
 	c := make(chan struct{})
 	w.Dispatch(task(func() { close(c) }))
 	soon(t, c)
-	w.Close()
+	soon(t, w.Close())
 }
 
 func TestDedicatedRunsEverythingOnOneGoroutine(t *testing.T) {

@@ -90,7 +90,7 @@ func (m *Mailbox) Explain() Snapshot {
 	var frames []*Frame
 	for kr := range k.Running() {
 		r := kr.Record.(*Request)
-		s.Running = append(s.Running, Running{Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: now - r.since})
+		s.Running = append(s.Running, Running{Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: max(now-r.since, 0)})
 		if r.frame != nil {
 			frames = append(frames, r.frame)
 		} else {

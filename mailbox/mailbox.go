@@ -120,6 +120,7 @@ type Mailbox struct {
 	mu     sync.Mutex
 	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
 	closed *closing                      // once the object takes no more requests
+	out    *Request                      // has ended, and its caller is to be told, while the owner asks the kernel
 }
 
 // closing is the end of an object.
@@ -397,7 +398,9 @@ func (m *Mailbox) serve(self *Request, lend int) {
 		return r.wake != nil || here(r) // its own caller waits, or we run it
 	}
 	for {
+		m.out = out
 		r, err := m.next(may)
+		m.out = nil
 		switch {
 		case r == nil:
 			m.release()
@@ -472,7 +475,9 @@ func (m *Mailbox) Run() {
 			m.workers().Dispatch(m)
 			return
 		}
+		m.out = out
 		r, err := m.next(nil)
+		m.out = nil
 		switch {
 		case r == nil:
 			m.release()

@@ -367,12 +367,18 @@ func (r *Request) Await(ctx context.Context) error {
 	}
 }
 
-// Forsake is called by a goroutine that dies in the middle of Call, because a
-// guard it asked has left through runtime.Goexit: its request is withdrawn, or
-// passed over if it is granted later.
+// Forsake is called by a goroutine that dies in the middle of Call, because its
+// body, or a guard it asked, has left through runtime.Goexit. If the request has
+// not ended with that it is withdrawn, or passed over when it is granted.
 func (m *Mailbox) Forsake(r *Request) {
-	if r.box != m || m.Withdraw(r) || r.ended {
+	if r.box != m || m.Withdraw(r) {
 		return
+	}
+	m.mu.Lock()
+	over := r.Ended()
+	m.mu.Unlock()
+	if over {
+		return // and the object has been handed on
 	}
 	<-r.wake
 	if r.granted {
@@ -390,7 +396,10 @@ func (m *Mailbox) Forsake(r *Request) {
 // its stack will act again.
 func (m *Mailbox) GuardExited(op int, r *kernel.Request, err error) {
 	m.kernel().AskingFailed(op, r, err)
+	out := m.out
+	m.out = nil
 	m.mu.Unlock()
+	out.settle()
 	m.workers().Dispatch(m)
 }
 
