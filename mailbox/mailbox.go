@@ -287,7 +287,7 @@ func (m *Mailbox) Yield(l Leaving) {
 	if l.Asked != 0 {
 		k.Answered(l.Asked, l.Open)
 	}
-	m.serve(nil, m.lend(l.Lend))
+	m.serve(nil, m.lend(l.Lend), false)
 }
 
 // own turns the fast path's owner, who holds mu, into one that the kernel is
@@ -386,16 +386,20 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 // serve runs what can start until nothing can or the object has been passed on.
 // It is called by the owner with mu held, and returns with mu released.
 //
-// Self is a request of the calling goroutine that may be among those to start;
-// other requests are run here only if they are leaf bodies, while lend lasts,
-// and not before self has run: a goroutine that left in a lent body through
-// runtime.Goexit could not run its own.
-func (m *Mailbox) serve(self *Request, lend int) {
+// Self is a request of the calling goroutine that may be among those to start.
+// Up to lend other requests are run here too: by a worker all that are not for
+// their own caller's goroutine, by a caller only leaf bodies, and not before self
+// has run: a goroutine that left in a lent body through runtime.Goexit could not
+// run its own.
+func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 	var out *Request // has ended; its caller is told outside mu
-	here := func(r *Request) bool { return r == self || r.Leaf && lend > 0 && self == nil }
+	dispatched := m.config.Dispatcher != nil
+	here := func(r *Request) bool {
+		return r == self || lend > 0 && self == nil && (r.Leaf || worker && (dispatched || r.wake == nil))
+	}
 	may := func(next *kernel.Request) bool {
 		r := next.Record.(*Request)
-		return r.wake != nil || here(r) // its own caller waits, or we run it
+		return here(r) || !dispatched && r.wake != nil // its caller waits, and is its thread
 	}
 	for {
 		m.out = out
@@ -465,34 +469,9 @@ func (m *Mailbox) workers() Dispatcher {
 // Run is the turn of a worker that the object was dispatched to: it owns the
 // object from now on. It implements Task.
 func (m *Mailbox) Run() {
-	const batch = 256 // then let other objects have the worker
+	const batch = 256 // then other objects may have the worker
 	m.mu.Lock()
-	var out *Request
-	for n := 0; ; n++ {
-		if n == batch {
-			m.mu.Unlock()
-			out.settle()
-			m.workers().Dispatch(m)
-			return
-		}
-		m.out = out
-		r, err := m.next(nil)
-		m.out = nil
-		switch {
-		case r == nil:
-			m.release()
-			m.mu.Unlock()
-			out.settle()
-			return
-		case err == nil && m.config.Dispatcher == nil && r.wake != nil && !r.Leaf:
-			m.pass(r, out) // its caller waits, and is its thread
-			return
-		}
-		m.mu.Unlock()
-		out.settle()
-		m.carryOut(r, err)
-		out = r
-	}
+	m.serve(nil, batch, true)
 }
 
 // lend returns how many requests of others the calling goroutine may serve.

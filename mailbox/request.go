@@ -134,7 +134,7 @@ func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart st
 		m.mu.Unlock()
 		m.config.Dispatcher.Dispatch(m)
 	default:
-		m.serve(r, m.lend(ChainOf(ctx) == nil))
+		m.serve(r, m.lend(ChainOf(ctx) == nil), false)
 		if r.ended {
 			return
 		}
@@ -175,14 +175,14 @@ func (m *Mailbox) wait(ctx context.Context, r *Request) {
 	if err := ctx.Err(); err != nil {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
-		m.serve(nil, 0) // its caller has better things to do than to serve others
+		m.serve(nil, 0, false) // its caller has better things to do than to serve others
 		r.Body.Fail(err)
 		return
 	}
 	r.Body.Run()
 	m.mu.Lock()
 	m.kernel().Complete(&r.Request)
-	m.serve(nil, m.lend(chain == nil))
+	m.serve(nil, m.lend(chain == nil), false)
 }
 
 // prepare makes r a new request of this object.
@@ -240,9 +240,9 @@ func (m *Mailbox) post(ctx context.Context, r *Request, owner bool, falsePart st
 		m.mu.Unlock()
 		m.config.Dispatcher.Dispatch(m)
 	case r.Leaf:
-		m.serve(r, m.lend(ChainOf(ctx) == nil))
+		m.serve(r, m.lend(ChainOf(ctx) == nil), false)
 	default:
-		m.serve(nil, 0)
+		m.serve(nil, 0, false)
 	}
 	return nil
 }
