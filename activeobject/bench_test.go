@@ -276,12 +276,21 @@ func BenchmarkContended(b *testing.B) {
 				}})
 				n := max(b.N/4, 1)
 				calls += int64(n)
+				b.ReportMetric(cores(), "cores")
 				b.ReportMetric(longest(callers, n, g.add), "mutex-max-µs")
 				b.ReportMetric(longest(callers, n, call), "max-µs")
 				checkSum(b, o, calls)
 			})
 		}
 	}
+}
+
+// cores returns how many cores the process really has just now: what two spinning
+// goroutines get.
+func cores() float64 {
+	t := tally{spin: 1 << 22}
+	wall, cpu := timed(spread(2, func() { u := t; u.Add(1) }), 2)
+	return cpu / wall
 }
 
 // spinFor returns how much work of a tally takes about d.

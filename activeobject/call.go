@@ -160,7 +160,7 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 		return r, &TypeError{Object: o.Name(), Type: o.typ.name, Operation: op.name, Declared: op.typ.name}
 	}
 	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
-		if w, ok := o.box.Take(op.mark); ok {
+		if w, ok := o.box.Take(op.mark, how < sending); ok {
 			return op.perform(ctx, o, arg, w, how, p)
 		}
 	}
@@ -270,7 +270,8 @@ type request[T, A, R any] struct {
 	ctx context.Context // of a body that takes one
 	arg A
 
-	reply func(R, error) // for a message that expects one
+	reply  func(R, error) // for a message that expects one
+	pooled bool           // back to op.tells when it has ended
 }
 
 // Run implements mailbox.Body.
@@ -305,6 +306,10 @@ func (c *request[T, A, R]) caught(value any) {
 func (c *request[T, A, R]) Recycle() {
 	if c.reply == nil {
 		c.o.unheard(c.Err)
+		if c.pooled {
+			c.clear()
+			c.op.tells.Put(c)
+		}
 		return
 	}
 	defer func() {
@@ -337,11 +342,16 @@ func (op *Operation[T, A, R]) put(c *request[T, A, R], now time.Duration) {
 	if mailbox.Bubbled(now) {
 		return
 	}
+	c.clear()
+	op.records.Put(c)
+}
+
+// clear lets go of what belonged to a request that has ended.
+func (c *request[T, A, R]) clear() {
 	var none A
 	var zero R
 	c.arg, c.Result, c.Err, c.o, c.ctx, c.Try = none, zero, nil, nil, nil, false
 	c.Forget()
-	op.records.Put(c)
 }
 
 // queue is the way through the kernel. If falsePart is not empty the caller has
@@ -350,9 +360,15 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 	now := mailbox.Now()
 	if how >= sending {
 		var c *request[T, A, R]
-		if how == answering {
+		switch {
+		case how == answering:
 			c, *p = *p, nil // made for the message, with its reply
-		} else {
+		case how == telling && ctx.Done() == nil:
+			// Nobody has a hold on it: no future, and no watch over the context. And
+			// it has no channel that a bubble could mind.
+			c = op.tells.Get().(*request[T, A, R])
+			c.pooled = true
+		default:
 			c = op.newRequest(false)
 		}
 		c.o, c.arg, c.Told = o, arg, how != sending
@@ -362,8 +378,12 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 		} else {
 			err = o.box.PostHeld(ctx, &c.Request, falsePart, now)
 		}
-		if how == sending && err == nil || how == answering && err != nil {
+		switch {
+		case how == sending && err == nil || how == answering && err != nil:
 			*p = c
+		case err != nil && c.pooled:
+			c.clear()
+			op.tells.Put(c)
 		}
 		return r, err
 	}

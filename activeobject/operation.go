@@ -23,7 +23,8 @@ type Operation[T, A, R any] struct {
 	// What the fast path compares and swaps, and which guard it asks.
 	idle, mark uint64
 	changed    bool      // the body may change the state
-	records    sync.Pool // of *request[T, A, R]
+	records    sync.Pool // of *request[T, A, R] for Call and Try
+	tells      sync.Pool // and for Tell
 }
 
 // Procedure declares an operation that may change the state and is always open.
@@ -77,6 +78,7 @@ func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*
 		op.idle = mailbox.Never // no fast path: its bodies are known to the kernel, so that circles of waiting can be followed
 	}
 	op.records.New = func() any { return op.newRequest(true) }
+	op.tells.New = func() any { return op.newRequest(false) }
 	return op
 }
 

@@ -207,15 +207,20 @@ const (
 //
 // A spinner has not arrived: it competes with whoever comes. The probes are few
 // and far apart, so that the owner keeps the cache line for a while: about 1.4 µs
-// in all, three times what it takes to park.
-func (m *Mailbox) Take(mark uint64) (w uint64, ok bool) {
+// in all, three times what it takes to park. One that does not wait for the result
+// need not spin while the owner serves a queue: it can join that and go.
+func (m *Mailbox) Take(mark uint64, waits bool) (w uint64, ok bool) {
 	const probes, gap = 4, 1000
+	impatient := engaged
+	if waits {
+		impatient = 0
+	}
 	for i := 0; ; i++ {
 		w = m.Word.Load()
 		if uint32(w)&^uint32(parked|recheck) == 0 && m.Word.CompareAndSwap(w, w|mark) {
 			return w, true
 		}
-		if w&slow != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
+		if w&(slow|impatient) != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
 			return w, false
 		}
 		for j := 0; j < gap; j++ {
