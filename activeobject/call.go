@@ -161,6 +161,10 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 	}
 	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
 		if w, ok := o.box.Take(op.mark, how < sending); ok {
+			if err := ctx.Err(); err != nil { // it ended while we spun
+				op.putBack(o)
+				return r, err
+			}
 			return op.perform(ctx, o, arg, w, how, p)
 		}
 	}
@@ -185,10 +189,7 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 		if falsePart := op.ask(o, arg); falsePart != "" {
 			at = finished
 			if how == trying {
-				leaving := mailbox.Leaving{Op: op.index}
-				if !o.box.Look(&leaving) {
-					o.box.Yield(leaving)
-				}
+				op.putBack(o)
 				return r, o.explained(&kernel.Refused{Operation: op.name, Guard: falsePart})
 			}
 			return op.queue(ctx, o, arg, falsePart, how, p)
@@ -205,6 +206,14 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 		err = nil
 	}
 	return r, err
+}
+
+// putBack gives the object back to whom nothing has happened.
+func (op *Operation[T, A, R]) putBack(o *Object[T]) {
+	l := mailbox.Leaving{Op: op.index}
+	if !o.box.Look(&l) {
+		o.box.Yield(l)
+	}
 }
 
 // release gives the object back when that takes more than a swap. It sets at to
@@ -304,22 +313,15 @@ func (c *request[T, A, R]) caught(value any) {
 
 // Recycle implements mailbox.Body: the request was told, and has ended.
 func (c *request[T, A, R]) Recycle() {
-	if c.reply == nil {
-		c.o.unheard(c.Err)
-		if c.pooled {
-			c.clear()
-			c.op.tells.Put(c)
-		}
+	if c.reply != nil {
+		c.reply(c.Result, c.Err)
 		return
 	}
-	defer func() {
-		// A reply runs code of whoever it goes to, on a goroutine that has other
-		// things to do.
-		if v := recover(); v != nil {
-			c.o.log(fmt.Errorf("sluice: the reply of %s.%s panicked: %v", c.o.Name(), c.op.name, v))
-		}
-	}()
-	c.reply(c.Result, c.Err)
+	c.o.unheard(c.Err)
+	if c.pooled {
+		c.clear()
+		c.op.tells.Put(c)
+	}
 }
 
 // Fail implements mailbox.Body.
@@ -423,8 +425,10 @@ func (o *Object[T]) unheard(err error) {
 	}
 }
 
-// log reports an error that nobody else is told.
+// log reports an error that nobody else is told. It is called by whoever has the
+// object, who must not perish of a handler that panics.
 func (o *Object[T]) log(err error) {
+	defer func() { _ = recover() }()
 	o.system.Logger().Error(err.Error(), "object", o.Name())
 }
 

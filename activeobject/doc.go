@@ -34,7 +34,10 @@
 //
 // is declared by ProcedureCtx, EntryCtx or FunctionCtx, and runs on its own
 // caller's goroutine or a worker's. The context carries the chain of calls, so
-// that a circle of waiting is an error and not a hang.
+// that a circle of waiting is an error and not a hang. It is for the body, and for
+// goroutines that the body waits for; one that it leaves behind must not use it,
+// since what that waits for is not what the body waits for. Waiting by other means
+// than Sluice's, or without handing on the context, is out of the chain's sight.
 //
 // A body or guard that names its own operation, or two that name each other, make
 // an initialization cycle if the operations are package-level variables with

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // MessageError says that a message to an object's PID was not a request that the
@@ -64,10 +65,16 @@ func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any,
 		return false // nil stands for no argument, and for a nil interface
 	}
 	p := op.newRequest(false)
-	p.reply = func(r R, err error) { reply(r, err) }
-	r, err := op.enter(context.Background(), o, arg, answering, &p)
-	if p != nil { // it has ended already, or was not taken
-		reply(r, err)
+	p.reply = func(r R, err error) {
+		o.who.Load().replies.Post(o.system.Workers(), func() { reply(r, err) })
 	}
+	var r R
+	err := error(&mailbox.ExitError{Object: o.Name(), Operation: op.name}) // unless enter returns
+	defer func() {
+		if p != nil { // it has ended already, or was not taken
+			reply(r, err)
+		}
+	}()
+	r, err = op.enter(context.Background(), o, arg, answering, &p)
 	return true
 }

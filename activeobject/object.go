@@ -31,6 +31,8 @@ type identity struct {
 	name string
 	mu   sync.Mutex
 	pid  *actor.PID // guarded by mu; nil until asked for
+
+	replies actor.Outbox // to requests that came by message
 }
 
 // Option adjusts an object.
@@ -90,8 +92,8 @@ type Event = kernel.Event
 
 // Logged makes the object tell its scheduler's log to the given function: what
 // arrives, what guards answer, what starts, ends and leaves, in order. It is
-// called with the scheduling exclusion held, so it must be quick and not call the
-// object. A request that finds the object idle is logged only if another one
+// called with the scheduling exclusion held, so it must be quick, not panic, and
+// not call the object. A request that finds the object idle is logged only if another one
 // comes while it runs; add WithoutFastPath to see all.
 func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
 

@@ -134,14 +134,14 @@ func (s *System) protoactor() *proto.ActorSystem {
 // fails with *NameError if the name is taken, and with ErrClosed; nothing is left
 // behind then.
 func (s *System) Spawn(name string, object mailbox.Receiver) (*PID, error) {
+	s.spawning.Lock()
+	defer s.spawning.Unlock()
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
 	if closed {
 		return nil, ErrClosed
 	}
-	s.spawning.Lock()
-	defer s.spawning.Unlock()
 	actors := s.protoactor()
 	s.next = object
 	defer func() { s.next = nil }()
@@ -238,6 +238,7 @@ func (s *System) Close(ctx context.Context) error {
 		select {
 		case <-c:
 		case <-ctx.Done():
+			s.workers.Close() // those that are idle, and the others when they are
 			return ctx.Err()
 		}
 	}

@@ -15,7 +15,7 @@ type Frame struct {
 	box    *Mailbox
 	op     int
 	over   atomic.Bool // the body has returned
-	waits  []*Request  // what the body, or one it has called, waits for now; guarded by graph
+	waits  []edge      // what the body, or one it has called, waits for now; guarded by graph
 }
 
 // graph guards the edges from bodies to the requests they wait for. An edge
@@ -26,6 +26,24 @@ type Frame struct {
 // Only calls from inside an object that have to wait come here. Order of locks:
 // graph, then the mu of one mailbox at a time.
 var graph sync.Mutex
+
+// edge says that a body waits for r, because from, itself or a body it has called,
+// does.
+type edge struct {
+	from *Frame
+	r    *Request
+}
+
+// stands reports whether f still waits for what e says: none of the bodies
+// between has returned and left the waiting to a goroutine it started.
+func (e edge) stands(f *Frame) bool {
+	for g := e.from; g != f; g = g.parent {
+		if g.over.Load() {
+			return false
+		}
+	}
+	return e.r.pending()
+}
 
 type frameKey struct{}
 
@@ -65,16 +83,16 @@ func (r *Request) Left() {
 // nil outside of any object.
 func ChainOf(ctx context.Context) *Frame {
 	f, _ := ctx.Value(frameKey{}).(*Frame)
-	for f != nil && f.over.Load() {
-		f = f.parent
+	if f != nil && f.over.Load() {
+		return nil // left behind by that body: nobody waits for it
 	}
 	return f
 }
 
 // within returns the link of the chain that is inside the object, or nil.
 func (f *Frame) within(box *Mailbox) *Frame {
-	for ; f != nil; f = f.parent {
-		if f.box == box && !f.over.Load() {
+	for ; f != nil && !f.over.Load(); f = f.parent {
+		if f.box == box {
 			return f
 		}
 	}
@@ -96,9 +114,9 @@ func (f *Frame) String() string {
 func (f *Frame) enter(r *Request) error {
 	graph.Lock()
 	defer graph.Unlock()
-	for g := f; g != nil; g = g.parent {
-		g.waits = append(g.waits, r)
-		if g.parent != nil && slices.Contains(g.parent.waits, g.r) {
+	for g := f; g != nil && (g == f || !g.over.Load()); g = g.parent {
+		g.waits = append(g.waits, edge{f, r})
+		if g.parent != nil && slices.ContainsFunc(g.parent.waits, func(e edge) bool { return e.from == g.parent && e.r == g.r }) {
 			break
 		}
 	}
@@ -115,9 +133,9 @@ func (f *Frame) enter(r *Request) error {
 func (f *Frame) leave(r *Request) {
 	graph.Lock()
 	defer graph.Unlock()
-	for ; f != nil; f = f.parent {
-		if i := slices.Index(f.waits, r); i >= 0 {
-			f.waits = slices.Delete(f.waits, i, i+1)
+	for g := f; g != nil; g = g.parent {
+		if i := slices.Index(g.waits, edge{f, r}); i >= 0 {
+			g.waits = slices.Delete(g.waits, i, i+1)
 		}
 	}
 }
@@ -129,7 +147,7 @@ func (f *Frame) find(r *Request, path []Link, seen map[*Mailbox]bool) []Link {
 	if in := f.within(r.box); in != nil {
 		// Out of that object along the own chain, and through the others back.
 		var own []Link
-		target := f.waits[len(f.waits)-1].String()
+		target := f.waits[len(f.waits)-1].r.String()
 		for g := f; g != in.parent; g = g.parent {
 			own = append(own, Link{Body: g.String(), For: target})
 			target = g.String()
@@ -143,8 +161,8 @@ func (f *Frame) find(r *Request, path []Link, seen map[*Mailbox]bool) []Link {
 	seen[r.box] = true
 	for _, g := range r.box.frames() {
 		for _, w := range g.waits {
-			if w.pending() {
-				if found := f.find(w, append(path, Link{Body: g.String(), For: w.String()}), seen); found != nil {
+			if w.stands(g) {
+				if found := f.find(w.r, append(path, Link{Body: g.String(), For: w.r.String()}), seen); found != nil {
 					return found
 				}
 			}

@@ -144,7 +144,8 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 	if f == nil {
 		return nil
 	}
-	for _, w := range f.waits {
+	for _, e := range f.waits {
+		w := e.r
 		reason, pending := w.why()
 		if !pending {
 			continue

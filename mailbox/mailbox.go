@@ -368,21 +368,32 @@ func (m *Mailbox) release() {
 // A request whose context has ended does not start, even if its caller has had
 // no time to withdraw it.
 func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
+	willing := func(next *kernel.Request) bool {
+		r := next.Record.(*Request)
+		return (r.ctx == nil || r.ctx.Err() == nil) && (may == nil || may(next))
+	}
 	for {
-		next, err := m.kernel().NextFor(may)
+		k := m.kernel()
+		next, err := k.NextFor(willing)
 		if next == nil {
-			if c := m.closed; c != nil && c.draining && !m.kernel().Runs() {
+			if c := m.closed; c != nil && c.draining && !k.Runs() {
 				c.draining = false
-				m.kernel().Close(c.err)
+				k.Close(c.err)
 				continue
 			}
 			return nil, nil
 		}
 		r := next.Record.(*Request)
-		if err == nil && r.ctx != nil {
-			if err = r.ctx.Err(); err != nil {
-				m.kernel().Decline(next)
+		if r.ctx == nil || err != nil && err != kernel.ErrNoThread {
+			return r, err
+		}
+		if ended := r.ctx.Err(); ended != nil {
+			if err == nil {
+				k.Decline(next) // a Try, which has been started without a question
+			} else if !k.Withdraw(next) {
+				continue
 			}
+			err = ended
 		}
 		return r, err
 	}
@@ -407,6 +418,13 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 		return here(r) || !dispatched && r.wake != nil // its caller waits, and is its thread
 	}
 	for {
+		if worker && lend == 0 {
+			// Enough for one turn. Nothing is selected before there is a thread again.
+			m.mu.Unlock()
+			out.settle()
+			m.workers().Dispatch(m)
+			return
+		}
 		m.out = out
 		r, err := m.next(may)
 		m.out = nil

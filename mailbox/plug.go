@@ -73,6 +73,9 @@ func (p *Plug) PostUserMessage(message any) {
 
 // PostSystemMessage implements protoactor's Mailbox.
 func (p *Plug) PostSystemMessage(message any) {
+	if _, ok := message.(*proto.Stop); ok {
+		p.object.Halt() // at once: a poison may be waiting in front
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.system = append(p.system, message)

@@ -168,6 +168,7 @@ func (m *Mailbox) wait(ctx context.Context, r *Request) {
 			<-r.wake
 		}
 	}
+	r.ended = true // the token is taken: nothing is owed to us, and Forsake has nothing to do
 	if !r.granted {
 		return
 	}

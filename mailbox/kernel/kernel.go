@@ -238,7 +238,11 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if k.closed != nil {
 			return k.evict()
 		}
-		if r := k.pick(); r != nil {
+		r := k.pick()
+		if k.failed.first != nil {
+			continue // first things first: what was picked will be again
+		}
+		if r != nil {
 			if may != nil && !may(r) {
 				return r, ErrNoThread
 			}
@@ -246,9 +250,6 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 			k.leave(r)
 			k.start(r)
 			return r, nil
-		}
-		if k.failed.first != nil {
-			continue
 		}
 		r, err, more := k.admit()
 		if r != nil {
@@ -589,9 +590,15 @@ func (e *Refused) Error() string {
 // try starts r, which has left the gate, or says why it would have to wait. It
 // is called when nothing that runs conflicts with r.
 func (k *Kernel) try(r *Request) error {
-	op := &k.rules.Operations[r.Op]
 	k.trying = r
-	defer func() { k.trying = nil }()
+	err := k.decide(r)
+	k.trying = nil // not deferred: after AskingFailed the kernel is somebody else's
+	return err
+}
+
+// decide is try, while r is in no queue.
+func (k *Kernel) decide(r *Request) error {
+	op := &k.rules.Operations[r.Op]
 	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
 		if !k.rules.Conflicts.Conflict(r.Op, other) {
 			continue

@@ -86,12 +86,13 @@ func (s *reference) next() (*call, error) {
 		if s.closed != nil {
 			return s.evict()
 		}
-		if c := s.choose(); c != nil {
+		c := s.choose()
+		if len(s.failed) > 0 {
+			continue // who has failed is told before anybody starts
+		}
+		if c != nil {
 			s.start(c)
 			return c, nil
-		}
-		if len(s.failed) > 0 {
-			continue
 		}
 		if c, err, moved := s.letIn(); c != nil {
 			return c, err
