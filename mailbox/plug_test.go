@@ -104,7 +104,7 @@ func TestTheActorEndsAfterTheLastBody(t *testing.T) {
 		runtime.Gosched()
 		// until the system messages have been handled
 	}
-	require.Equal(t, []string{"halt", "user late", "system *actor.Stop", "system *actor.Watch"}, r.all())
+	require.Equal(t, []string{"halt", "user late", "halt", "system *actor.Stop", "system *actor.Watch"}, r.all())
 }
 
 func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
