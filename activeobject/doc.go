@@ -49,6 +49,12 @@
 //
 // # Calls
 //
+// Who would rather call methods writes a client proxy, a struct around the object:
+//
+//	func (a SharedAccount) Withdraw(ctx context.Context, amount int64) (int64, error) {
+//		return withdraw.Call(ctx, a.object, amount)
+//	}
+//
 // Call waits for the result; Send returns a Future of it; Try refuses to wait;
 // Tell forgets it. A request whose context ends while it waits never runs.
 package activeobject
