@@ -105,10 +105,10 @@ type Task interface{ Run() }
 // Mailbox is the waiting queue, the running queue and the scheduler of one
 // object. Init must be called before anything else.
 type Mailbox struct {
-	// Word is the state of the object, as drawn above. The fast path moves it from
-	// Idle to Held to take an idle object that nobody waits at, and from Held to
-	// Idle to give it back. If taking fails, the slow path finds out why; if
-	// giving back fails, the caller still owns the object and must call Release.
+	// Word is the state of the object, as drawn above. The fast path adds Mark to
+	// it to take an object that is Idle, or Idle and Parked, and puts back what it
+	// found to give it back. If taking fails, the slow path finds out why; if giving
+	// back fails, the caller still owns the object, and calls Look and then Yield.
 	// It is a field and not a method because Go does not inline a method of this
 	// package into what a user's package instantiates.
 	Word atomic.Uint64
@@ -188,17 +188,19 @@ func (m *Mailbox) kernel() *kernel.Kernel {
 }
 
 // Idle returns the word of an object of that type which nobody owns and nobody
-// waits at. With Parked added there are waiters whose guards can all be asked by
-// Host.Open. An owner without the kernel's knowledge has added Mark. Never is a
-// value that no word has.
+// waits at.
 func Idle(tag uint32) uint64 { return uint64(tag) << tagShift }
 
-// Mark returns what the owner adds to the word while it runs the operation.
+// Mark returns what the fast path's owner adds to the word while it runs the
+// operation.
 func Mark(op int) uint64 { return uint64(op)<<opShift | held }
 
 const (
+	// Parked is added to the word of an object at which others wait, all of them
+	// for guards that are known to be false and that Host.Open can ask.
 	Parked = parked
-	Never  = ^uint64(0)
+	// Never is a value that no word has.
+	Never = ^uint64(0)
 )
 
 // Take takes the object for a leaf body if it is free or becomes free soon, and
