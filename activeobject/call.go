@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"runtime/debug"
 	"time"
 
 	"github.com/sluice-go/sluice/actor"
@@ -100,9 +101,10 @@ func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Fut
 }
 
 // Tell hands in the request and forgets it: its result is not reported, and a
-// failure (a panic, or the object's stop) is logged by the system only. An error means that the request was not taken, and has not
-// run nor ever will: the context had ended, the object stopped (ErrStopped), or it
-// is of another type (*TypeError).
+// failure (a panic, or the object's stop) is logged by the system only. An error
+// means that the request was not taken, and has not run nor ever will: the context
+// had ended, the object stopped (ErrStopped), or it is of another type
+// (*TypeError).
 func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) error {
 	_, err := op.begin(ctx, o, arg, telling, nil)
 	return err
@@ -117,6 +119,7 @@ type TypeError struct {
 	Declared  string // the type that the operation belongs to
 }
 
+// Error implements error.
 func (e *TypeError) Error() string {
 	return fmt.Sprintf("sluice: %s is of type %q; operation %q belongs to another type %q", e.Object, e.Type, e.Operation, e.Declared)
 }
@@ -244,7 +247,7 @@ func (op *Operation[T, A, R]) ask(o *Object[T], arg A) (falsePart string) {
 	return op.guarded.Ask(o.state, arg)
 }
 
-// caught cleans up after a panic or a runtime.Goexit in an attempt, which still
+// caught cleans up after a panic or a runtime.Goexit in Call or perform, which still
 // has the object. Whatever it was, the object goes on, and the goroutine, which
 // may be dying, serves nobody.
 func (op *Operation[T, A, R]) caught(o *Object[T], at int, value any, err *error) {
@@ -255,7 +258,7 @@ func (op *Operation[T, A, R]) caught(o *Object[T], at int, value any, err *error
 		// out, as it asks again.
 		*err = o.guardError(op.index, value)
 	case at == running:
-		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: mailbox.Stack()}
+		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
 	}
 	o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed})
 }
@@ -308,7 +311,7 @@ func (c *request[T, A, R]) caught(value any) {
 		c.Exit()
 		return
 	}
-	c.Err = &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: mailbox.Stack()}
+	c.Err = &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: debug.Stack()}
 }
 
 // Recycle implements mailbox.Body: the request was told, and has ended.

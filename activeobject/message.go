@@ -16,6 +16,7 @@ type MessageError struct {
 	Problem string
 }
 
+// Error implements error.
 func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.Object, e.Problem) }
 
 // Receive implements mailbox.Receiver: a message of protoactor to the object. An

@@ -3,6 +3,7 @@ package activeobject
 import (
 	"fmt"
 	"math/bits"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,7 @@ type OptionError struct {
 	Reason string
 }
 
+// Error implements error.
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("sluice: new %s: %s %s", e.Type, e.Option, e.Reason)
 }
@@ -172,6 +174,7 @@ func (o *Object[T]) Name() string {
 	return o.typ.name + "-" + strconv.FormatUint(o.id, 10)
 }
 
+// String implements fmt.Stringer.
 func (o *Object[T]) String() string { return o.Name() }
 
 // Type returns the type of the object.
@@ -315,7 +318,7 @@ func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
 
 func (o *Object[T]) guardError(op int, value any) error {
 	d := o.typ.ops[op]
-	return &mailbox.GuardError{Object: o.Name(), Operation: d.name, Guard: d.guard, Value: value, Stack: mailbox.Stack()}
+	return &mailbox.GuardError{Object: o.Name(), Operation: d.name, Guard: d.guard, Value: value, Stack: debug.Stack()}
 }
 
 // Open implements mailbox.Host.

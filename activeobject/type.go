@@ -71,6 +71,7 @@ func (t *Type[T]) Operations() []string {
 	return names
 }
 
+// String implements fmt.Stringer.
 func (t *Type[T]) String() string { return t.name }
 
 // add makes op an operation of the type. It panics if that is a mistake.

@@ -45,6 +45,7 @@ type NameError struct {
 	Cause error
 }
 
+// Error implements error.
 func (e *NameError) Error() string { return fmt.Sprintf("sluice: name %q: %v", e.Name, e.Cause) }
 
 // Unwrap returns the cause.

@@ -52,6 +52,7 @@ type bodyContext struct {
 	frame Frame
 }
 
+// Value implements context.Context.
 func (c *bodyContext) Value(key any) any {
 	if key == (frameKey{}) {
 		return &c.frame
@@ -99,6 +100,7 @@ func (f *Frame) within(box *Mailbox) *Frame {
 	return nil
 }
 
+// String implements fmt.Stringer.
 func (f *Frame) String() string {
 	return f.box.host.Name() + "." + f.box.config.Rules.Operations[f.op].Name
 }

@@ -18,6 +18,7 @@ type StoppedError struct {
 	Cause  error // why it stopped; nil if it was asked to
 }
 
+// Error implements error.
 func (e *StoppedError) Error() string {
 	if e.Cause != nil {
 		return fmt.Sprintf("sluice: %s has stopped: %v", e.Object, e.Cause)
@@ -41,6 +42,7 @@ type RefusedError struct {
 	Reason kernel.Refused
 }
 
+// Error implements error.
 func (e *RefusedError) Error() string { return "sluice: " + e.Object + ": " + e.Reason.Error() }
 
 // Is reports that a RefusedError matches ErrRefused.
@@ -55,6 +57,7 @@ type PanicError struct {
 	Stack     []byte
 }
 
+// Error implements error.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("sluice: %s.%s panicked: %v", e.Object, e.Operation, e.Value)
 }
@@ -74,6 +77,7 @@ type GuardError struct {
 	Stack     []byte
 }
 
+// Error implements error.
 func (e *GuardError) Error() string {
 	return fmt.Sprintf("sluice: guard %q of %s.%s panicked: %v", e.Guard, e.Object, e.Operation, e.Value)
 }
@@ -90,6 +94,7 @@ type ExitError struct {
 	Operation string
 }
 
+// Error implements error.
 func (e *ExitError) Error() string {
 	return fmt.Sprintf("sluice: %s.%s ended its goroutine (runtime.Goexit)", e.Object, e.Operation)
 }
@@ -110,6 +115,7 @@ type Link struct {
 	For  string `json:"for"`
 }
 
+// Error implements error.
 func (e *DeadlockError) Error() string {
 	links := make([]string, len(e.Circle))
 	for i, l := range e.Circle {

@@ -87,15 +87,12 @@ func (m *Mailbox) Explain() Snapshot {
 		return s
 	}
 	s.Step = k.Step()
-	var frames []*Frame
+	var frames []*Frame // of the requests that the kernel has seen; nil for leaf bodies
+	seen := len(s.Running)
 	for kr := range k.Running() {
 		r := kr.Record.(*Request)
 		s.Running = append(s.Running, Running{Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: max(now-r.since, 0)})
-		if r.frame != nil {
-			frames = append(frames, r.frame)
-		} else {
-			frames = append(frames, nil)
-		}
+		frames = append(frames, r.frame)
 	}
 	for op, n := range k.Unseen() {
 		for range n {
@@ -123,15 +120,8 @@ func (m *Mailbox) Explain() Snapshot {
 	if len(frames) > 0 {
 		graph.Lock()
 		defer graph.Unlock()
-		first := len(s.Running) - len(frames) // those the kernel has seen stand behind the fast path's
-		for i, r := range s.Running {
-			if r.Arrival != 0 {
-				first = i
-				break
-			}
-		}
 		for i, f := range frames {
-			s.Running[first+i].Waits = f.far(map[*Mailbox]bool{m: true})
+			s.Running[seen+i].Waits = f.far(map[*Mailbox]bool{m: true})
 		}
 	}
 	return s

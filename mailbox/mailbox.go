@@ -372,7 +372,7 @@ func (m *Mailbox) release() {
 func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 	willing := func(next *kernel.Request) bool {
 		r := next.Record.(*Request)
-		return (r.ctx == nil || r.ctx.Err() == nil) && (may == nil || may(next))
+		return (r.ctx == nil || r.ctx.Err() == nil) && may(next)
 	}
 	for {
 		k := m.kernel()

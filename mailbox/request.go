@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -301,8 +300,8 @@ func (r *Request) Exit() {
 	m.workers().Dispatch(m)
 }
 
-// ended is what done points to once a request has ended without being watched.
-var ended = func() *chan struct{} {
+// settled is what done points to once a request has ended.
+var settled = func() *chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return &c
@@ -321,14 +320,14 @@ func (r *Request) settle() {
 		}
 		if r.Told {
 			r.Body.Recycle()
-		} else if c := r.done.Swap(ended); c != nil {
+		} else if c := r.done.Swap(settled); c != nil {
 			close(*c)
 		}
 	}
 }
 
 // Settled reports whether a posted request has ended.
-func (r *Request) Settled() bool { return r.done.Load() == ended }
+func (r *Request) Settled() bool { return r.done.Load() == settled }
 
 // Done returns a channel that is closed when a posted request has ended.
 func (r *Request) Done() <-chan struct{} {
@@ -460,6 +459,3 @@ func (m *Mailbox) Drain(err error) <-chan struct{} {
 	}
 	return c.idle
 }
-
-// Stack returns the stack of a panicking goroutine, for the errors that carry it.
-func Stack() []byte { return debug.Stack() }

@@ -56,6 +56,7 @@ const (
 	Function
 )
 
+// String implements fmt.Stringer.
 func (k Kind) String() string {
 	return [...]string{"procedure", "entry", "function"}[k]
 }
@@ -580,6 +581,7 @@ type Refused struct {
 	Behind string
 }
 
+// Error implements error.
 func (e *Refused) Error() string {
 	if e.Guard != "" {
 		return fmt.Sprintf("%s would wait: guard %q is false", e.Operation, e.Guard)

@@ -34,6 +34,7 @@ const (
 	Failing
 )
 
+// String implements fmt.Stringer.
 func (e EventKind) String() string {
 	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing"}[e]
 }
