@@ -76,10 +76,9 @@ type walk struct {
 var errClosed = errors.New("closed")
 
 // byNumber prefers operations with a greater number.
-type byNumber struct{}
-
-func (byNumber) Name() string                            { return "greater numbers first" }
-func (byNumber) Before(a, b *kernel.Request, _ int) bool { return a.Op > b.Op }
+var byNumber = &kernel.Policy{Name: "greater numbers first", Before: func(a, b *kernel.Request, _ int) (bool, error) {
+	return a.Op > b.Op, nil
+}}
 
 // mix says how often which input comes, and what the objects are like.
 type mix struct {
@@ -153,7 +152,7 @@ func (w *world) drawRules() *kernel.Rules {
 			}
 		}
 	}
-	rules.Policy = []kernel.Policy{nil, kernel.Arrival, kernel.Rotating, byNumber{}}[w.src.choose(4, "policy")]
+	rules.Policy = []*kernel.Policy{nil, kernel.Arrival, kernel.Rotating, byNumber}[w.src.choose(4, "policy")]
 	w.logf("%s conditions %+v, max bypass %d, policy %T\n%s", fmt.Sprintf("%+v", rules.Operations), w.conds, rules.MaxBypass, rules.Policy, rules.Conflicts)
 	return rules
 }
@@ -342,7 +341,8 @@ func (w *world) join(c *call) bool {
 		return false
 	}
 	joined := w.k.Join(c.request, falsePart)
-	want := !w.k.Watchful() && !w.closed && len(w.ref.gate) == 0 && len(w.ref.failed) == 0
+	watchful := slices.ContainsFunc(w.conds, func(c condition) bool { return c.looks&guards.AtWaiting != 0 })
+	want := !watchful && !w.closed && len(w.ref.gate) == 0 && len(w.ref.failed) == 0
 	if joined != want {
 		w.fatalf("operation %d joins: %v, want %v", c.op, joined, want)
 	}
@@ -642,7 +642,7 @@ func (w *world) end() {
 	}
 	w.logf("end %d", b.op)
 	w.body(b)
-	w.k.End(b.op)
+	w.k.End(b.op, nil)
 	w.ref.end(b.op)
 	w.changed(b.op)
 	w.answer()

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-
-	"github.com/sluice-go/sluice/guards"
 )
 
 // Cause is the kind of reason why a request waits.
@@ -19,6 +17,8 @@ const (
 	Conflict Cause = "conflict"
 	// Order requests wait for a request that comes before them.
 	Order Cause = "order"
+	// NoRoom requests wait at the door of a queue that is full.
+	NoRoom Cause = "no room"
 	// NoThread requests could start, and wait for somebody to run them.
 	NoThread Cause = "no thread"
 )
@@ -56,6 +56,8 @@ func (r Reason) String() string {
 		return s
 	case Order:
 		return r.Behind + " comes first"
+	case NoRoom:
+		return "waits for room: the queue is full"
 	}
 	return "could start: no thread has come for it"
 }
@@ -95,7 +97,7 @@ func (k *Kernel) Bypassed(r *Request) int {
 	if r.state != Inside {
 		return 0
 	}
-	return min(k.bypasses(r), k.rules.MaxBypass)
+	return min(k.bypasses(r), k.counts())
 }
 
 // Step returns the number of inputs and starts so far.
@@ -103,18 +105,17 @@ func (k *Kernel) Step() uint64 { return k.step }
 
 // Why returns why a waiting request waits. It asks no guard.
 func (k *Kernel) Why(r *Request) Reason {
-	reason := k.whyHere(r.Op)
-	rule := &k.rules.Operations[r.Op]
-	a := &k.queues[r.Op].answer
-	if rule.Looks&guards.AtArgument != 0 {
-		a = &r.answer
+	if r.state == AtDoor {
+		return Reason{Cause: NoRoom}
 	}
+	reason := k.whyHere(r.Op)
+	a := k.answerOf(r)
 	if r.state == Inside && a.given && a.falsePart != "" {
 		reason.Guard, reason.Step = a.falsePart, a.step
 	}
 	switch {
 	case reason.Cause == Conflict:
-	case reason.Guard != "" && k.current(a, rule.Looks):
+	case reason.Guard != "" && k.current(r.Op, a):
 		reason.Cause = GuardFalse
 	default:
 		if first := k.ahead(r); first != nil {
@@ -140,10 +141,16 @@ func (k *Kernel) whyHere(op int) Reason {
 }
 
 // ahead returns a waiting request that comes before r, conflicts with it and is
-// not known to be closed; or nil.
+// not known to be closed; or nil. A head of line stands in the way of those in
+// its line whatever its guard says.
 func (k *Kernel) ahead(r *Request) *Request {
 	if first := k.outside(r); first != nil {
 		return first
+	}
+	if o := &k.rules.Operations[r.Op]; o.HeadOfLine && !o.Family && r.state == Inside {
+		if first := k.front(&k.queues[r.Op], &k.queues[r.Op].line); first != r {
+			return first
+		}
 	}
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
 		if !k.rules.Conflicts.Conflict(r.Op, op) {
@@ -153,13 +160,29 @@ func (k *Kernel) ahead(r *Request) *Request {
 		if first == nil {
 			continue
 		}
-		for _, c := range k.alsoDue([]candidate{{r: first, due: k.due(first)}}, first, false) {
-			if c.r != r && (r.state == AtGate || k.compare(c, candidate{r: r, due: k.due(r)}) < 0) {
+		candidates := []candidate{{r: first, due: k.due(first)}}
+		if k.rules.MaxBypass > 0 {
+			candidates = k.alsoDue(candidates, first, false)
+		}
+		for _, c := range candidates {
+			if c.r != r && (r.state == AtGate || k.comesFirst(c, candidate{r: r, due: k.due(r)})) {
 				return c.r
 			}
 		}
 	}
 	return nil
+}
+
+// comesFirst is compare for an explanation, which asks no policy that may fail:
+// one that chooses, or orders by a user's word, is taken to go by arrival.
+func (k *Kernel) comesFirst(a, b candidate) bool {
+	if p := k.rules.Policy; p != nil && p.Fallible && !a.due && !b.due {
+		if p.Within && a.r.Op == b.r.Op && a.r.node.placed && b.r.node.placed && k.queues[a.r.Op].members == nil {
+			return a.r.node.position() < b.r.node.position()
+		}
+		return a.r.seq < b.r.seq
+	}
+	return k.compare(a, b) < 0
 }
 
 // Cursor walks over the waiting requests, some at a time, so that an inspection
@@ -170,12 +193,13 @@ type Cursor struct {
 	k        *Kernel
 	next     *Cursor
 	until    uint64 // visit no request that arrived later
-	inside   bool   // past the gates, which are visited first
+	where    State  // AtDoor, AtGate, Inside: the way of a request, so that none is missed
 	op       int
 	at       *Request
 	position int
-	seen     [][]span // per operation: the arrivals seen at the gate
-	moved    bool     // what it stood on has left, perhaps to the inside
+	door     map[uint64]bool // the arrivals seen at the door
+	seen     [][]span        // per operation: the arrivals seen at the gate
+	moved    bool            // what it stood on has left, perhaps to the inside
 	done     bool
 }
 
@@ -184,7 +208,7 @@ type span struct{ from, to uint64 }
 
 // Inspect begins a walk over the waiting requests. Close it when done.
 func (k *Kernel) Inspect() *Cursor {
-	c := &Cursor{k: k, next: k.cursors, until: k.arrivals, op: -1, seen: make([][]span, len(k.queues))}
+	c := &Cursor{k: k, next: k.cursors, until: k.arrivals, where: AtDoor, op: -1, seen: make([][]span, len(k.queues))}
 	k.cursors = c
 	return c
 }
@@ -200,8 +224,9 @@ func (c *Cursor) Close() {
 }
 
 // Next visits up to n more requests and reports whether there may be others.
-// Position counts from 1 within what the request waits in: the gate or the
-// inside of its operation's queue.
+// Position counts from 1 within what the request waits in: the door or the gate of
+// its operation, in order of arrival; or inside, in the order in which those that
+// are open would start.
 func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) bool {
 	for ; n > 0 && !c.done; n-- {
 		for c.at == nil {
@@ -212,39 +237,52 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) b
 		r := c.at
 		c.at = r.next
 		c.position++
-		if r.seq > c.until {
+		if r.arrival > c.until || c.again(r) {
 			continue
 		}
-		if seen := c.seen[r.Op]; c.inside {
-			if slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.seq && r.seq <= s.to }) {
-				continue
-			}
-		} else if n := len(seen); n == 0 || c.moved {
-			// Those it would have met next have gone inside unseen: a new span.
-			c.seen[r.Op], c.moved = append(seen, span{r.seq, r.seq}), false
-		} else {
-			seen[n-1].to = r.seq
+		position := c.position
+		if r.node.placed {
+			position = r.node.position()
 		}
-		visit(r, c.position, c.k.Why(r))
+		visit(r, position, c.k.Why(r))
 	}
 	return !c.done
+}
+
+// again notes that r is seen, and reports whether it has been before.
+func (c *Cursor) again(r *Request) bool {
+	switch seen := c.seen[r.Op]; {
+	case c.door[r.arrival]:
+		return true
+	case c.where == AtDoor:
+		if c.door == nil {
+			c.door = map[uint64]bool{}
+		}
+		c.door[r.arrival] = true
+	case c.where == Inside:
+		return slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
+	case len(seen) == 0 || c.moved:
+		// Those it would have met next have gone inside unseen: a new span.
+		c.seen[r.Op], c.moved = append(seen, span{r.arrival, r.arrival}), false
+	default:
+		seen[len(seen)-1].to = r.arrival
+	}
+	return false
 }
 
 // advance moves to the next queue.
 func (c *Cursor) advance() bool {
 	c.position = 0
 	if c.op++; c.op == len(c.k.queues) {
-		if c.inside {
+		if c.where == Inside {
 			c.done = true
 			return false
 		}
-		c.inside, c.op = true, 0
+		c.where++
+		c.op = 0
 	}
-	if c.inside {
-		c.at = c.k.queues[c.op].inside.first
-	} else {
-		c.at = c.k.queues[c.op].gate.first
-	}
+	q := &c.k.queues[c.op]
+	c.at = map[State]*list{AtDoor: &q.door, AtGate: &q.gate, Inside: &q.inside}[c.where].first
 	return true
 }
 

@@ -3,12 +3,13 @@
 //
 //	          Arrive            admit                  start             Complete
 //	request ─────────► gate ───────────► queues ─────────────► running ──────────►
-//	                     │                  │  guards · conflicts · policy
-//	                     └──── Withdraw ────┘
+//	             │       │                ▲ │  guards · conflicts · policy  │
+//	             ▼       └──── Withdraw ──┼─┘                               │
+//	           door                       └──────────── Requeue ────────────┘
 //
-// Arrivals, completions and withdrawals go in; the requests to start come out
-// of Next, one at a time, whenever somebody is ready to run one. The kernel
-// itself is not safe for concurrent use; the mailbox around it is.
+// Arrivals, completions, requeues and withdrawals go in; the requests to start
+// come out of Next, one at a time, whenever somebody is ready to run one. The
+// kernel itself is not safe for concurrent use; the mailbox around it is.
 //
 // # The gate
 //
@@ -17,7 +18,8 @@
 // until none can start; then the ones at the gate are let in, one at a time in
 // order of arrival. This is the eggshell of Ada's protected objects: a guard
 // over waiting counts never sees those outside, and a burst that passes is not
-// joined by latecomers.
+// joined by latecomers. A request that is requeued is inside already: it joins
+// behind those inside and before those at the gate.
 //
 // # When a request starts
 //
@@ -32,14 +34,20 @@
 //     with it.
 //
 // What comes before what is the policy's word.
+//
+// # Lines
+//
+// The requests of an operation that share a guard's answer form a line: all of
+// an entry's, if the guard looks at the state alone; those with equal keys, of a
+// family of entries. A guard over the argument is asked for each request by
+// itself. Whoever is not known to be closed is found without looking at those
+// who are: see tree.
 package kernel
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/sluice-go/sluice/guards"
 )
@@ -67,9 +75,26 @@ type Operation struct {
 	Kind  Kind
 	Guard string       // the guard's name; empty if the operation is always open
 	Looks guards.Looks // what the guard looks at
+	// Family operations are one entry per key: the requests have a Key, and those
+	// with equal keys share a guard, which is asked with the argument of one of
+	// them. It looks at no more of the argument than the key.
+	Family bool
+	// HeadOfLine says of a guard over arguments that only the request which is
+	// considered first is asked; the others wait behind it.
+	HeadOfLine bool
+	// Opens are the families of which the operation can open no more than the keys
+	// that the KeyOpener names. The others' guards, if false, stay so.
+	Opens []int
+	// Bound is on the waiting requests of the operation.
+	Bound Bound
 }
 
 func (o *Operation) changes() bool { return o.Kind != Function }
+
+// each reports whether every waiting request is asked by itself.
+func (o *Operation) each() bool {
+	return o.Looks&guards.AtArgument != 0 && !o.Family && !o.HeadOfLine
+}
 
 // Rules are the operations of an object, what conflicts with what, and the order
 // of consideration. They are not changed once a kernel uses them, and may be
@@ -79,12 +104,20 @@ type Rules struct {
 	// Conflicts must have one row per operation.
 	Conflicts guards.Table
 	// Policy is the order of consideration; nil means Arrival.
-	Policy Policy
+	Policy *Policy
 	// MaxBypass bounds how often a later arrival may start while a request waits
 	// inside and its guard is open, or not known to be false; 0 sets no bound. At
 	// the bound nothing that conflicts with the request starts before it, not
 	// even an earlier arrival of the same entry that was closed meanwhile.
 	MaxBypass int
+	// CountBypass says how far bypasses are counted for Stats if there is no bound.
+	CountBypass int
+	// Bound is on all waiting requests together.
+	Bound Bound
+	// Check makes the kernel ask the guards that an operation cannot have opened
+	// by its declaration, too, and fail the requests that it finds open with
+	// *UndeclaredError.
+	Check bool
 	// Log, if not nil, is told everything that goes into a kernel, what its guards
 	// answer, and what comes out, in order. It must not call the kernel.
 	Log func(Event)
@@ -100,6 +133,16 @@ type Object interface {
 	AskRequest(r *Request) (falsePart string, err error)
 }
 
+// KeyOpener is an Object with operations that declare what they open.
+type KeyOpener interface {
+	// Opens tells open which keys of the family the request, which has run, can
+	// have opened.
+	Opens(r *Request, family int, open func(key any))
+}
+
+// Opener is KeyOpener.Opens for a request that the kernel has not seen.
+type Opener func(family int, open func(key any))
+
 // Kernel holds the waiting and the running queue of one shared object.
 type Kernel struct {
 	rules  *Rules
@@ -108,6 +151,7 @@ type Kernel struct {
 	queues []queue    // one per operation
 	inside guards.Set // operations with requests inside
 	gated  guards.Set // operations with requests at the gate
+	total  int        // requests that wait, those at the door not included
 
 	running    list
 	runs       []int32    // how many run, per operation, those begun by Begin included
@@ -117,50 +161,25 @@ type Kernel struct {
 	closed error // set once the object takes no more requests
 
 	arrivals uint64 // requests that have arrived so far
+	entered  uint64 // the greatest order number that has come inside
 	step     uint64 // inputs and starts so far
-	version  uint64 // starts and completions of state-changing requests so far
+	rests    uint64 // how often nothing more could start, or no thread was there for it
+	version  uint64 // starts and completions of state-changing requests so far, and one
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
 
 	trying   *Request    // a Try that is being decided, and is in no queue
 	watchful bool        // some guard looks at waiting counts
+	bounded  bool        // some queue is
+	doors    int         // requests at the door
+	kept     []int       // families of which some operation declares what it opens
+	checks   []opening   // of which the declaration is to be checked
 	heads    []candidate // scratch space of pick
-	cursors  *Cursor     // inspections under way
-}
-
-// queue holds the waiting requests of one operation.
-type queue struct {
-	inside, gate list
-	count        atomic.Int32 // len(inside), readable without the kernel's exclusion
-	total        atomic.Int32 // inside and at the gate, likewise
-
-	// The last answer of a guard over the state, shared by all inside.
-	answer answer
-	// Of a guard over arguments: the first request inside that has not been
-	// asked in this version. Those before it answered false.
-	unasked *Request
-	asked   uint64 // the version that unasked belongs to
-
-	// For each start that bypassed this queue's head while it was open, the last
-	// arrival number that it bypassed; of these the greatest, at most as many as
-	// bypasses are allowed.
-	passed []uint64
-	due    int // requests inside, with a guard of their own, at the bound
-}
-
-// answer is what a guard said, and when.
-type answer struct {
-	given     bool
-	falsePart string
-	version   uint64
-	counting  uint64
-	step      uint64
-}
-
-type candidate struct {
-	r    *Request
-	wall bool // may not start now, and stands in the way of what conflicts with it
-	due  bool // has been bypassed as often as allowed
+	eligible []*Request  // likewise
+	misfits  []*Request  // what a policy has failed about, in pick
+	misfit   error
+	spare    []*line // for families
+	cursors  *Cursor // inspections under way
 }
 
 // New returns a kernel without requests.
@@ -171,54 +190,89 @@ func New(rules *Rules, object Object) *Kernel {
 	}
 	sets := make(guards.Set, 3*len(guards.NewSet(n)))
 	w := len(sets) / 3
-	watchful := slices.ContainsFunc(rules.Operations, func(o Operation) bool { return o.Looks&guards.AtWaiting != 0 })
-	return &Kernel{
+	k := &Kernel{
 		rules: rules, object: object,
 		queues: make([]queue, n), runs: make([]int32, n),
 		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w:],
-		last: -1, watchful: watchful,
+		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded,
 	}
+	for op := range rules.Operations {
+		o, q := &rules.Operations[op], &k.queues[op]
+		k.watchful = k.watchful || o.Looks&guards.AtWaiting != 0
+		k.bounded = k.bounded || o.Bound.Overflow != Unbounded
+		q.each = o.each()
+		q.sorted = q.each || o.Family || rules.Policy != nil && rules.Policy.Within
+		if o.Family {
+			q.members = map[any]*line{}
+		}
+		for _, family := range o.Opens {
+			if rules.Operations[family].Looks&guards.AtWaiting == 0 && !slices.Contains(k.kept, family) {
+				k.kept = append(k.kept, family)
+				k.queues[family].kept, k.queues[family].fresh = true, 1
+			}
+		}
+	}
+	return k
 }
 
 // Arrive hands a new request to the kernel. It waits at the gate until Next lets
-// it in.
+// it in. If its queue is bounded, it or another may have failed by now, which
+// Failed tells.
 func (k *Kernel) Arrive(r *Request) {
 	q := k.register(r)
+	waits := k.bounded && k.mustWait(r)
 	r.state = AtGate
 	q.gate.push(r)
 	k.gated.Add(r.Op)
+	if waits {
+		k.overflow()
+	}
 }
 
 // register counts r among the arrivals, and returns its queue.
 func (k *Kernel) register(r *Request) *queue {
 	k.step++
 	k.arrivals++
-	r.seq = k.arrivals
+	r.arrival = k.arrivals
+	r.seq = order(k.arrivals)
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed = 0
+	r.bypassed, r.node.no = 0, 0
 	r.answer.given = false
 	q := &k.queues[r.Op]
+	if r.rest = k.rests; k.barred(r.Op) {
+		r.rest-- // it has to wait
+	}
 	q.total.Add(1)
+	k.total++
 	return q
 }
 
-// enter puts r, which has been registered, into the inside of its queue.
+// order returns the order number of the n-th arrival. There is room between two
+// of them, since a request that is requeued comes before those at the gate.
+func order(n uint64) uint64 { return n << 24 }
+
+// enter puts r, which has been registered, into the inside of its queue. If the
+// policy fails, so has r.
 func (k *Kernel) enter(r *Request) {
 	q := &k.queues[r.Op]
 	r.state = Inside
-	q.inside.push(r)
+	q.inside.insert(r)
 	q.count.Add(1)
 	k.inside.Add(r.Op)
 	k.counting++
-	if q.unasked == nil {
-		q.unasked = r
+	k.entered = max(k.entered, r.seq)
+	l := k.lineOf(q, r)
+	l.latest = max(l.latest, r.seq)
+	if q.sorted {
+		k.sort(q, l, r)
 	}
 }
 
 // Next returns the next request to start, and counts it as running from now on.
 // If the request is not to start but has failed, err says why: its guard
-// panicked, it was a Try that would have had to wait, or the object is closed.
-// A nil request means that nothing can be done until the next input.
+// panicked, it was a Try that would have had to wait, its queue was full, or the
+// object is closed. A nil request means that nothing can be done until the next
+// input.
 func (k *Kernel) Next() (r *Request, err error) { return k.NextFor(nil) }
 
 // ErrNoThread is returned by NextFor with a request that could start, but goes on
@@ -230,60 +284,125 @@ var ErrNoThread = errors.New("no thread")
 // ErrNoThread. May is not asked about a Try, whose caller is there.
 func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 	for {
-		if r := k.failed.first; r != nil {
-			k.failed.remove(r)
-			err := r.err
-			r.state, r.err = Done, nil
+		if r, err := k.Failed(); r != nil {
 			return r, err
 		}
 		if k.closed != nil {
 			return k.evict()
 		}
+		k.check()
 		r := k.pick()
 		if k.failed.first != nil {
 			continue // first things first: what was picked will be again
 		}
 		if r != nil {
-			if may != nil && !may(r) {
-				return r, ErrNoThread
-			}
-			k.countBypass(r)
-			k.leave(r)
-			k.start(r)
-			return r, nil
+			return k.grant(r, may)
 		}
 		r, err, more := k.admit()
 		if r != nil {
 			return r, err
 		}
-		if !more && k.failed.first == nil {
+		if more || k.failed.first != nil || k.refill() || k.overflow() {
+			continue
+		}
+		if r := k.knock(); r != nil {
+			return k.grant(r, may)
+		}
+		if k.failed.first == nil {
+			k.rests++
 			return nil, nil
 		}
 	}
 }
 
+// grant starts r, which waits, if may allows it.
+func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
+	if may != nil && !may(r) {
+		k.rests++
+		return r, ErrNoThread
+	}
+	k.countBypass(r)
+	k.leave(r)
+	k.start(r)
+	return r, nil
+}
+
+// Failed returns a request that has failed, and why; or nil if there is none. It
+// does of Next's work what needs no thread and asks no guard.
+func (k *Kernel) Failed() (r *Request, err error) {
+	r = k.failed.first
+	if r == nil {
+		return nil, nil
+	}
+	k.failed.remove(r)
+	err = r.err
+	r.state, r.err = Done, nil
+	return r, err
+}
+
 // Complete says that a running request has ended. For one that was granted but
 // never ran, use Decline.
 func (k *Kernel) Complete(r *Request) {
+	k.finish(r)
+	r.state = Done
+}
+
+func (k *Kernel) finish(r *Request) {
 	k.step++
 	k.log(Ended, r.Op, r, "")
 	k.running.remove(r)
-	r.state = Done
-	k.end(r.Op)
+	var opens Opener
+	if len(k.rules.Operations[r.Op].Opens) > 0 {
+		opens = func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
+	}
+	k.end(r.Op, opens)
 }
 
 // Decline takes back a request that Next returned but that has not begun to run:
 // it leaves the running queue without having changed anything.
 func (k *Kernel) Decline(r *Request) { k.Complete(r) }
 
+// Requeue says that a running request has ended its turn, and now asks for the
+// operation op with the key: it waits inside, behind those that wait there and
+// before those at the gate. If it keeps its place it is considered as if it had
+// waited here since it first arrived. If its queue is full it has failed.
+func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
+	k.finish(r)
+	r.Op, r.Key = op, key
+	k.Enter(r, keep)
+}
+
+// Enter lets in a request that is inside already: it was announced by Begin, has
+// ended its turn by End, and asks to be requeued.
+func (k *Kernel) Enter(r *Request, keep bool) {
+	arrival, seq := r.arrival, r.seq
+	q := k.register(r)
+	r.seq = k.entered + 1
+	if keep && seq != 0 {
+		r.arrival, r.seq = arrival, seq
+	}
+	r.Try = false
+	k.enter(r)
+	if full := k.full(r.Op); full != nil && r.state == Inside {
+		q.refused++
+		k.fail(r, full)
+	}
+}
+
+// Fresh forgets the place that a request had in the order of arrivals, before it
+// is used for another call.
+func (r *Request) Fresh() { r.arrival, r.seq = 0, 0 }
+
 // Join is Arrive and Next in one for a request whose guard has been asked, and is
 // false, by somebody who has the object to himself. It reports false, and does
 // nothing, if anybody else has to be considered first.
 func (k *Kernel) Join(r *Request, falsePart string) bool {
-	if k.watchful || k.closed != nil || k.gated.Next(0) >= 0 || k.failed.first != nil || k.Runs() {
+	if k.watchful || k.closed != nil || k.gated.Next(0) >= 0 || k.failed.first != nil || k.Runs() ||
+		k.bounded || k.rules.Policy != nil && k.rules.Policy.Within || k.rules.Operations[r.Op].HeadOfLine {
 		return false
 	}
 	k.register(r)
+	r.rest-- // it has to wait: that is sure
 	k.enter(r)
 	k.Refuted(r, falsePart)
 	return true
@@ -298,12 +417,14 @@ func (k *Kernel) Begin(op int) {
 }
 
 // End says that a request announced by Begin has ended. Only now is it certain
-// that it had its turn.
-func (k *Kernel) End(op int) {
+// that it had its turn. Opens says which keys of the families that its operation
+// declares it can have opened; if it is nil, it can have opened all.
+func (k *Kernel) End(op int, opens Opener) {
 	k.step++
 	k.log(Ended, op, nil, "")
 	k.last = op
-	k.end(op)
+	k.queues[op].started++
+	k.end(op, opens)
 }
 
 // Abandon says that a request announced by Begin never ran, and changed nothing.
@@ -318,31 +439,58 @@ func (k *Kernel) Abandon(op int) {
 // Refuted says that the guard of r, which has just arrived, has been asked and
 // is false. Nothing runs that may have changed the state since.
 func (k *Kernel) Refuted(r *Request, falsePart string) {
-	if k.rules.Operations[r.Op].Looks&guards.AtArgument != 0 {
+	q, o := &k.queues[r.Op], &k.rules.Operations[r.Op]
+	a := k.note(r.Op, falsePart)
+	switch {
+	case o.Family:
+		if r.state == Inside {
+			k.log(Answered, r.Op, r, falsePart)
+			l := q.members[r.Key]
+			l.answer = a
+			l.note(no(a))
+		}
+	case o.Looks&guards.AtArgument != 0:
 		k.log(Answered, r.Op, r, falsePart)
-		r.answer = k.note(falsePart)
-	} else {
+		r.answer = a
+		r.node.note(no(a))
+	default:
 		k.log(Answered, r.Op, nil, falsePart)
-		k.queues[r.Op].answer = k.note(falsePart)
+		q.answer = a
 	}
 }
 
 // AskingFailed says that the asking of a guard will not return: that of r, or, if
 // r is nil, that of an operation's guard over the state. The requests it guards
-// fail with err. It is the one method that may be called during Next, by an
-// Object, if the goroutine is not to come back to it.
+// fail with err. It is, with Misjudged, the one method that may be called during
+// Next, by an Object, if the goroutine is not to come back to it.
 func (k *Kernel) AskingFailed(op int, r *Request, err error) {
+	k.tryingFailed(err)
+	switch q := &k.queues[op]; {
+	case r == nil:
+		k.failLine(q, &q.line, err)
+	case r.state == Inside && k.rules.Operations[op].Family:
+		k.failLine(q, q.members[r.Key], err)
+	case r.state == Inside || r.state == AtDoor:
+		k.fail(r, err)
+	}
+}
+
+// Misjudged says that a policy will not return that was asked about some waiting
+// requests. They fail with err.
+func (k *Kernel) Misjudged(err error, about ...*Request) {
+	k.tryingFailed(err)
+	for _, r := range about {
+		if r.Waits() {
+			k.fail(r, err)
+		}
+	}
+}
+
+func (k *Kernel) tryingFailed(err error) {
 	if t := k.trying; t != nil {
 		k.trying = nil
 		t.err, t.state = err, Failed
 		k.failed.push(t)
-	}
-	if r == nil {
-		for q := &k.queues[op]; q.inside.first != nil; {
-			k.fail(q.inside.first, err)
-		}
-	} else if r.state == Inside {
-		k.fail(r, err)
 	}
 }
 
@@ -360,21 +508,53 @@ func (k *Kernel) Answered(operations uint64, open int) {
 			falsePart = k.rules.Operations[op].Guard
 		}
 		k.log(Answered, op, nil, falsePart)
-		k.queues[op].answer = k.note(falsePart)
+		k.queues[op].asked++
+		k.queues[op].answer = k.note(op, falsePart)
 	}
 }
 
 // Withdraw takes a waiting request out of its queue, and reports whether it was
 // waiting; if not, nothing is changed.
 func (k *Kernel) Withdraw(r *Request) bool {
-	if r.state != AtGate && r.state != Inside {
+	if !r.Waits() {
 		return false
 	}
 	k.step++
 	k.log(Withdrawn, r.Op, r, "")
+	k.queues[r.Op].withdrawn++
 	k.leave(r)
 	r.state = Done
 	return true
+}
+
+// Rerank gives a request another rank, and reports whether it was waiting; if not,
+// nothing is changed. It may have failed by now, with its policy.
+func (k *Kernel) Rerank(r *Request, rank int64) bool {
+	if !r.Waits() {
+		return false
+	}
+	k.step++
+	k.log(Reranked, r.Op, r, "")
+	q := &k.queues[r.Op]
+	if r.state != Inside || !q.sorted {
+		r.Rank = rank
+		return true
+	}
+	l := k.lineOf(q, r)
+	l.tree.remove(&r.node)
+	if l.placed && l.r == r {
+		q.lines.remove(&l.node)
+	}
+	r.Rank = rank
+	k.sort(q, l, r)
+	return true
+}
+
+// Unsettled reports whether what waits has to be reconsidered though nothing has
+// ended: after a withdrawal, or another rank.
+func (k *Kernel) Unsettled() bool {
+	return k.watchful || k.doors > 0 || k.failed.first != nil || k.Runs() && k.Waits() ||
+		slices.ContainsFunc(k.rules.Operations, func(o Operation) bool { return o.HeadOfLine })
 }
 
 // Close makes Next fail every waiting and every later request with err. What
@@ -390,9 +570,18 @@ func (k *Kernel) Close(err error) {
 // It may be called at any time from anywhere.
 func (k *Kernel) Waiting(op int) int { return int(k.queues[op].count.Load()) }
 
-// Queued returns how many requests of the operation wait, inside and at the
-// gate. It may be called at any time from anywhere.
+// Queued returns how many requests of the operation wait, inside, at the gate and
+// at the door. It may be called at any time from anywhere.
 func (k *Kernel) Queued(op int) int { return int(k.queues[op].total.Load()) }
+
+// WaitingAt is Waiting for one key of a family. It is an input like any other:
+// it must not be called at any time.
+func (k *Kernel) WaitingAt(op int, key any) int {
+	if l := k.queues[op].members[key]; l != nil {
+		return l.len()
+	}
+	return 0
+}
 
 // Idle reports whether nothing waits and nothing runs.
 func (k *Kernel) Idle() bool {
@@ -401,7 +590,7 @@ func (k *Kernel) Idle() bool {
 
 // Waits reports whether any request waits, or has failed and is not yet reported.
 func (k *Kernel) Waits() bool {
-	return k.inside.Next(0) >= 0 || k.gated.Next(0) >= 0 || k.failed.first != nil
+	return k.inside.Next(0) >= 0 || k.gated.Next(0) >= 0 || k.failed.first != nil || k.doors > 0
 }
 
 // Runs reports whether any request runs.
@@ -411,15 +600,15 @@ func (k *Kernel) Runs() bool { return k.runningOps.Next(0) >= 0 }
 // belongs to the kernel: do not change or keep it.
 func (k *Kernel) Inside() guards.Set { return k.inside }
 
-// Watchful reports whether some guard looks at waiting counts, so that a
-// withdrawal can open it.
-func (k *Kernel) Watchful() bool { return k.watchful }
+// AtDoor reports whether any request waits for room in a queue.
+func (k *Kernel) AtDoor() bool { return k.doors > 0 }
 
 // start moves a request, which waits nowhere any more, to the running queue.
 func (k *Kernel) start(r *Request) {
 	k.step++
 	k.last = r.Op
 	k.log(Started, r.Op, r, "")
+	k.queues[r.Op].started++
 	r.state = Running
 	k.running.push(r)
 	k.begin(r.Op)
@@ -429,17 +618,40 @@ func (k *Kernel) begin(op int) {
 	if k.runs[op]++; k.runs[op] == 1 {
 		k.runningOps.Add(op)
 	}
-	if k.rules.Operations[op].changes() {
+	if o := &k.rules.Operations[op]; o.changes() {
 		k.version++
+		for _, family := range k.kept {
+			if !slices.Contains(o.Opens, family) {
+				k.queues[family].fresh = k.version
+			}
+		}
 	}
 }
 
-func (k *Kernel) end(op int) {
+func (k *Kernel) end(op int, opens Opener) {
 	if k.runs[op]--; k.runs[op] == 0 {
 		k.runningOps.Remove(op)
 	}
-	if k.rules.Operations[op].changes() {
-		k.version++
+	o := &k.rules.Operations[op]
+	if !o.changes() {
+		return
+	}
+	k.version++
+	for _, family := range k.kept {
+		if opens == nil || !slices.Contains(o.Opens, family) {
+			k.queues[family].fresh = k.version
+			continue
+		}
+		q := &k.queues[family]
+		opens(family, func(key any) {
+			if l := q.members[key]; l != nil {
+				l.answer.given = false
+				l.note(0)
+			}
+		})
+		if k.rules.Check {
+			k.checks = append(k.checks, opening{op, family})
+		}
 	}
 }
 
@@ -447,31 +659,53 @@ func (k *Kernel) end(op int) {
 func (k *Kernel) leave(r *Request) {
 	q := &k.queues[r.Op]
 	q.total.Add(-1)
+	if r.rest != k.rests {
+		q.waited++
+	}
+	k.take(q, r)
+}
+
+// take takes a waiting request from where it is.
+func (k *Kernel) take(q *queue, r *Request) {
+	if r.state == AtDoor {
+		k.leaveDoor(q, r)
+		return
+	}
+	k.total--
 	if r.state == AtGate {
 		k.leaveGate(r)
 		q.unwatched()
 		return
 	}
 	k.passCursors(r)
-	if q.unasked == r {
-		q.unasked = r.next
-	}
-	if k.counted(r) {
+	if k.overtaken(r) {
 		q.due--
 	}
-	head := q.inside.first == r
+	if k.counts() > 0 {
+		q.longest = max(q.longest, k.bypasses(r))
+	}
+	l := k.lineOf(q, r)
+	old := l.oldest(q) == r
 	if q.inside.remove(r); q.inside.first == nil {
 		k.inside.Remove(r.Op)
+	}
+	if r.node.placed {
+		l.tree.remove(&r.node)
+	}
+	switch first := l.oldest(q); {
+	case first == nil:
 		// Nobody watches this guard any more: the fast path may change the state
 		// without asking it, so what it said is worth nothing.
-		q.answer.given = false
-		q.passed = q.passed[:0]
+		l.answer.given = false
+		l.passed = l.passed[:0]
+	case old && len(l.passed) > 0:
+		l.passed = slices.DeleteFunc(l.passed, func(seq uint64) bool { return seq < first.seq })
+	}
+	if q.members != nil {
+		k.place(q, l)
 	}
 	q.count.Add(-1)
 	k.counting++
-	if head && len(q.passed) > 0 {
-		q.passed = slices.DeleteFunc(q.passed, func(seq uint64) bool { return seq < q.inside.first.seq })
-	}
 }
 
 // unwatched forgets an answer given by Refuted, if the requests it was meant for
@@ -501,12 +735,15 @@ func (k *Kernel) fail(r *Request, err error) {
 
 // evict reports one waiting request of a closed object as failed.
 func (k *Kernel) evict() (*Request, error) {
-	r := k.oldest(func(q *queue) *Request {
-		if q.inside.first != nil {
-			return q.inside.first
+	r := (*Request)(nil)
+	for op := range k.queues {
+		q := &k.queues[op]
+		for _, head := range [...]*Request{q.inside.first, q.gate.first, q.door.first} {
+			if head != nil && (r == nil || head.seq < r.seq) {
+				r = head
+			}
 		}
-		return q.gate.first
-	})
+	}
 	if r == nil {
 		return nil, nil
 	}
@@ -514,17 +751,6 @@ func (k *Kernel) evict() (*Request, error) {
 	k.leave(r)
 	r.state = Done
 	return r, k.closed
-}
-
-// oldest returns the request that arrived first among those that head returns
-// for each queue; nil ones do not count.
-func (k *Kernel) oldest(head func(*queue) *Request) (first *Request) {
-	for op := range k.queues {
-		if r := head(&k.queues[op]); r != nil && (first == nil || r.seq < first.seq) {
-			first = r
-		}
-	}
-	return first
 }
 
 // barred reports whether something runs that conflicts with the operation.
@@ -550,9 +776,14 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		q := &k.queues[r.Op]
 		if r.Try {
 			q.total.Add(-1)
+			k.total--
 			err := k.try(r)
 			q.unwatched()
 			return r, err, true
+		}
+		if l := k.lineOf(q, r); r.seq <= l.latest {
+			// Somebody has been requeued in front of it.
+			r.seq = max(k.entered, l.latest) + 1
 		}
 		k.enter(r)
 		more = true
@@ -593,13 +824,21 @@ func (e *Refused) Error() string {
 // is called when nothing that runs conflicts with r.
 func (k *Kernel) try(r *Request) error {
 	k.trying = r
-	err := k.decide(r)
+	err := k.wouldWait(r)
 	k.trying = nil // not deferred: after AskingFailed the kernel is somebody else's
-	return err
+	if err != nil {
+		r.state = Done
+		return err
+	}
+	k.countBypass(r)
+	k.start(r)
+	return nil
 }
 
-// decide is try, while r is in no queue.
-func (k *Kernel) decide(r *Request) error {
+// wouldWait returns nil if r, which is not inside, could start if it were, and
+// else the reason, or the failure of its guard. Nothing that runs conflicts with
+// r.
+func (k *Kernel) wouldWait(r *Request) error {
 	op := &k.rules.Operations[r.Op]
 	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
 		if !k.rules.Conflicts.Conflict(r.Op, other) {
@@ -610,32 +849,29 @@ func (k *Kernel) decide(r *Request) error {
 			first = k.firstOpen(other)
 		}
 		if first != nil {
-			r.state = Done
 			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other].Name}
 		}
 	}
 	if other := k.outside(r); other != nil {
-		r.state = Done
 		return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
 	}
 	falsePart, err := "", error(nil)
-	switch {
+	q := &k.queues[r.Op]
+	switch l := k.lineAt(q, r.Key); {
 	case op.Guard == "":
-	case op.Looks&guards.AtArgument != 0:
-		falsePart, err = k.object.AskRequest(r)
+	case op.Family && l != nil || !op.Family && op.Looks&guards.AtArgument == 0:
+		falsePart, err = k.askLine(q, l, r)
 	default:
-		falsePart, err = k.askState(r.Op)
+		if op.HeadOfLine && q.inside.first != nil {
+			return &Refused{Operation: op.Name, Behind: op.Name}
+		}
+		q.asked++
+		falsePart, err = k.object.AskRequest(r)
 	}
 	if err == nil && falsePart != "" {
 		err = &Refused{Operation: op.Name, Guard: falsePart}
 	}
-	if err != nil {
-		r.state = Done
-		return err
-	}
-	k.countBypass(r)
-	k.start(r)
-	return nil
+	return err
 }
 
 // outside returns a request at the gate that arrived before r and conflicts with
@@ -648,276 +884,10 @@ func (k *Kernel) outside(r *Request) *Request {
 		if head.seq >= r.seq || !k.rules.Conflicts.Conflict(r.Op, op) {
 			continue
 		}
-		if a := &k.queues[op].answer; k.rules.Operations[op].Looks != guards.AtState || a.falsePart == "" || !k.current(a, guards.AtState) {
+		o := &k.rules.Operations[op]
+		if a := &k.queues[op].answer; o.Family || o.Looks != guards.AtState || a.falsePart == "" || !k.current(op, a) {
 			return head
 		}
 	}
 	return nil
-}
-
-// pick returns the request inside that starts next, or nil.
-func (k *Kernel) pick() *Request {
-	op := k.inside.Next(0)
-	if op < 0 {
-		return nil
-	}
-	if k.rules.MaxBypass == 0 && k.inside.Next(op+1) < 0 && k.gated.Next(0) < 0 {
-		// Requests of one operation only: nobody to be compared with.
-		if k.barred(op) {
-			return nil
-		}
-		return k.firstOpen(op)
-	}
-	h := k.heads[:0]
-	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		if k.barred(op) {
-			// It may be open or not: nobody can tell before what runs has ended,
-			// unless it was asked since the state last changed.
-			if r := k.notFalse(op); r != nil {
-				h = append(h, candidate{r: r, wall: true, due: k.due(r)})
-				h = k.alsoDue(h, r, !k.barred(op))
-			}
-			continue
-		}
-		if r := k.firstOpen(op); r != nil {
-			h = append(h, candidate{r: r, due: k.due(r)})
-			h = k.alsoDue(h, r, !k.barred(op))
-		}
-	}
-	k.heads = h
-	if len(h) > 1 {
-		slices.SortFunc(h, k.compare)
-	}
-next:
-	for i, c := range h {
-		if c.wall || k.outside(c.r) != nil {
-			continue
-		}
-		for _, earlier := range h[:i] {
-			if k.rules.Conflicts.Conflict(earlier.r.Op, c.r.Op) {
-				continue next
-			}
-		}
-		return c.r
-	}
-	return nil
-}
-
-// alsoDue appends the requests after first, in its queue, that have been bypassed
-// as often as allowed: they were open when first was not. If it may not ask, it
-// takes those not known to be closed. Without guards over arguments there are
-// none, for nobody is bypassed more often than the first.
-func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
-	q, looks := &k.queues[first.Op], k.rules.Operations[first.Op].Looks
-	for r, left := q.inside.first, q.due; left > 0; {
-		next := r.next
-		if k.counted(r) {
-			left--
-			if r.seq > first.seq && (!ask || k.askRequest(r, looks)) && k.mayHold(r) {
-				h = append(h, candidate{r: r, wall: !ask, due: true})
-			}
-		}
-		r = next
-	}
-	return h
-}
-
-// counted reports whether r is one of its queue's due.
-func (k *Kernel) counted(r *Request) bool {
-	return k.rules.MaxBypass > 0 && int(r.bypassed) >= k.rules.MaxBypass
-}
-
-// compare orders candidates: those that have been bypassed often enough first,
-// by arrival; then as the policy says; ties by arrival.
-func (k *Kernel) compare(a, b candidate) int {
-	switch {
-	case a.due && b.due:
-		return cmp.Compare(a.r.seq, b.r.seq)
-	case a.due:
-		return -1
-	case b.due:
-		return 1
-	}
-	if p := k.rules.Policy; p != nil {
-		if p.Before(a.r, b.r, k.last) {
-			return -1
-		}
-		if p.Before(b.r, a.r, k.last) {
-			return 1
-		}
-	}
-	return cmp.Compare(a.r.seq, b.r.seq)
-}
-
-// current reports whether an answer still stands.
-func (k *Kernel) current(a *answer, looks guards.Looks) bool {
-	return a.given && a.version == k.version && (looks&guards.AtWaiting == 0 || a.counting == k.counting)
-}
-
-// firstOpen returns the first request inside the operation's queue whose guard
-// holds, asking what has not been asked since the state changed. A guard that
-// fails takes the requests it guards with it.
-func (k *Kernel) firstOpen(op int) *Request {
-	q, rule := &k.queues[op], &k.rules.Operations[op]
-	switch {
-	case rule.Guard == "":
-		return q.inside.first
-	case rule.Looks&guards.AtArgument == 0:
-		if falsePart, err := k.askState(op); falsePart != "" || err != nil {
-			return nil
-		}
-		return q.inside.first
-	}
-	if q.asked != k.version || rule.Looks&guards.AtWaiting != 0 {
-		q.asked, q.unasked = k.version, q.inside.first
-	}
-	for q.unasked != nil {
-		r := q.unasked
-		if !k.askRequest(r, rule.Looks) {
-			continue // it has failed, which moved unasked on
-		}
-		if r.answer.falsePart == "" {
-			return r
-		}
-		q.unasked = r.next
-	}
-	return nil
-}
-
-// askState returns what an operation's guard over the state says, asking it if
-// that is not known. If the guard fails, so do all that wait inside for it.
-func (k *Kernel) askState(op int) (falsePart string, err error) {
-	q := &k.queues[op]
-	if k.current(&q.answer, k.rules.Operations[op].Looks) {
-		return q.answer.falsePart, nil
-	}
-	falsePart, err = k.object.AskState(op)
-	for err != nil && q.inside.first != nil {
-		k.fail(q.inside.first, err)
-	}
-	if err == nil {
-		k.log(Answered, op, nil, falsePart)
-	}
-	q.answer = k.note(falsePart)
-	q.answer.given = q.inside.first != nil // or else a Try has asked, and nobody watches the guard
-	return falsePart, err
-}
-
-// askRequest brings the answer of a guard over r's argument up to date. It
-// reports false if the guard failed, and r with it.
-func (k *Kernel) askRequest(r *Request, looks guards.Looks) bool {
-	if k.current(&r.answer, looks) {
-		return true
-	}
-	falsePart, err := k.object.AskRequest(r)
-	if err != nil {
-		k.fail(r, err)
-		return false
-	}
-	k.log(Answered, r.Op, r, falsePart)
-	r.answer = k.note(falsePart)
-	return true
-}
-
-func (k *Kernel) note(falsePart string) answer {
-	return answer{given: true, falsePart: falsePart, version: k.version, counting: k.counting, step: k.step}
-}
-
-// notFalse returns the first request inside the operation's queue whose guard is
-// not known to be false, without asking.
-func (k *Kernel) notFalse(op int) *Request {
-	q, rule := &k.queues[op], &k.rules.Operations[op]
-	switch {
-	case rule.Guard == "":
-	case rule.Looks&guards.AtArgument == 0:
-		if k.current(&q.answer, rule.Looks) && q.answer.falsePart != "" {
-			return nil
-		}
-	default:
-		r := q.inside.first
-		if q.asked == k.version && rule.Looks&guards.AtWaiting == 0 {
-			r = q.unasked
-		}
-		// Some after the first that holds may have been asked too.
-		for r != nil && !k.mayHold(r) {
-			r = r.next
-		}
-		return r
-	}
-	return q.inside.first
-}
-
-// mayHold reports whether a guard over r's argument is not known to be false.
-func (k *Kernel) mayHold(r *Request) bool {
-	return r.answer.falsePart == "" || !k.current(&r.answer, k.rules.Operations[r.Op].Looks)
-}
-
-// due reports whether a request whose guard holds has been bypassed as often as
-// the rules allow.
-func (k *Kernel) due(r *Request) bool {
-	return k.rules.MaxBypass > 0 && k.bypasses(r) >= k.rules.MaxBypass
-}
-
-// bypasses returns how often later arrivals started while r waited inside and
-// its guard was open.
-//
-// Requests with a guard of their own are counted one by one. The others in a
-// queue share their guard and start in order of arrival, so whatever passed one
-// of them has passed the head and all up to that one: the queue keeps the
-// greatest arrival number that each start passed, and those not below r's are r's.
-func (k *Kernel) bypasses(r *Request) int {
-	n := int(r.bypassed)
-	for _, seq := range k.queues[r.Op].passed {
-		if seq >= r.seq {
-			n++
-		}
-	}
-	return n
-}
-
-// countBypass books the start of r, which is about to happen, with all that have
-// waited longer and could start as well. Those that something running conflicts
-// with count as open unless they are known to be false: a stream of functions
-// must not starve an entry whose guard holds.
-func (k *Kernel) countBypass(r *Request) {
-	if k.rules.MaxBypass == 0 {
-		return
-	}
-	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		q, rule := &k.queues[op], &k.rules.Operations[op]
-		wall := k.barred(op)
-		if rule.Looks&guards.AtArgument == 0 {
-			if q.inside.first.seq >= r.seq || wall && k.notFalse(op) == nil || !wall && k.firstOpen(op) == nil {
-				continue
-			}
-			q.pass(min(r.seq, q.inside.last.seq), k.rules.MaxBypass)
-			continue
-		}
-		for w := q.inside.first; w != nil && w.seq < r.seq; {
-			next := w.next
-			if wall && k.mayHold(w) || !wall && k.askRequest(w, rule.Looks) && w.answer.falsePart == "" {
-				if w.bypassed++; int(w.bypassed) == k.rules.MaxBypass {
-					q.due++
-				}
-			}
-			w = next
-		}
-	}
-}
-
-// pass notes that a start bypassed those in the queue that arrived up to seq.
-// Only the greatest bound numbers are kept: of those, as many are not below a
-// request's own as have passed it, up to the bound.
-func (q *queue) pass(seq uint64, bound int) {
-	if len(q.passed) < bound {
-		q.passed = append(q.passed, seq)
-		return
-	}
-	least := 0
-	for i, s := range q.passed {
-		if s < q.passed[least] {
-			least = i
-		}
-	}
-	q.passed[least] = max(q.passed[least], seq)
 }

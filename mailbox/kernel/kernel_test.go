@@ -80,7 +80,7 @@ func TestFunctionCausesNoEvaluation(t *testing.T) {
 			k.Arrive(&kernel.Request{Op: read})
 			run(k)
 			k.Begin(read)
-			k.End(read)
+			k.End(read, nil)
 			run(k)
 		}
 		require.Equal(t, 1, g.asked)
@@ -124,8 +124,8 @@ func TestReasonsAndKindsAreToldInWords(t *testing.T) {
 	}
 	require.EqualError(t, &kernel.Refused{Operation: "a", Guard: "full"}, `a would wait: guard "full" is false`)
 	require.EqualError(t, &kernel.Refused{Operation: "a", Behind: "b"}, "a would wait: b comes first")
-	require.Equal(t, "arrival", kernel.Arrival.Name())
-	require.Equal(t, "rotating over the operations", kernel.Rotating.Name())
+	require.Equal(t, "arrival", kernel.Arrival.Name)
+	require.Equal(t, "rotating over the operations", kernel.Rotating.Name)
 }
 
 func TestOnlyGuardsOverWaitingCountsAreWatchful(t *testing.T) {
@@ -133,7 +133,7 @@ func TestOnlyGuardsOverWaitingCountsAreWatchful(t *testing.T) {
 		guards.AtState: false, guards.AtArgument: false, guards.AtWaiting: true, guards.AtArgument | guards.AtWaiting: true,
 	} {
 		_, k := newGated(looks)
-		require.Equal(t, want, k.Watchful())
+		require.Equal(t, want, k.Unsettled())
 	}
 }
 

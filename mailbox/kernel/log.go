@@ -32,11 +32,13 @@ const (
 	Withdrawn
 	// Failing: it left its queue, and is to fail.
 	Failing
+	// Reranked: it was given another rank.
+	Reranked
 )
 
 // String implements fmt.Stringer.
 func (e EventKind) String() string {
-	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing"}[e]
+	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked"}[e]
 }
 
 func (k *Kernel) log(kind EventKind, op int, r *Request, falsePart string) {
@@ -45,7 +47,7 @@ func (k *Kernel) log(kind EventKind, op int, r *Request, falsePart string) {
 	}
 	e := Event{Kind: kind, Op: op, FalsePart: falsePart}
 	if r != nil {
-		e.Arrival = r.seq
+		e.Arrival = r.arrival
 	}
 	k.rules.Log(e)
 }

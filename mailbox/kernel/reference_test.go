@@ -196,11 +196,11 @@ func (s *reference) before(a, b *call) int {
 		}
 		return 1
 	}
-	if p := s.rules.Policy; p != nil && !s.atBound(a) {
-		if p.Before(a.request, b.request, s.last) {
+	if p := s.rules.Policy; p != nil && p.Before != nil && !s.atBound(a) {
+		if first, _ := p.Before(a.request, b.request, s.last); first {
 			return -1
 		}
-		if p.Before(b.request, a.request, s.last) {
+		if last, _ := p.Before(b.request, a.request, s.last); last {
 			return 1
 		}
 	}

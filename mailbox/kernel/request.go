@@ -6,6 +6,8 @@ type State uint8
 const (
 	// Fresh requests have not arrived.
 	Fresh State = iota
+	// AtDoor requests wait for room in a queue that is full.
+	AtDoor
 	// AtGate requests wait outside for what conflicts with them to end.
 	AtGate
 	// Inside requests wait in the queue of their operation.
@@ -26,14 +28,24 @@ type Request struct {
 	// Try requests never wait inside: once nothing that runs conflicts with
 	// them they start, or fail with *Refused.
 	Try bool
+	// Patient requests wait at the door if their queue is full and its bound says
+	// so; others are refused.
+	Patient bool
+	// Key tells the requests of a family apart. It must be comparable.
+	Key any
+	// Rank is for the policy Ranked.
+	Rank int64
 	// Record is whatever the user of the kernel wants to find again with the
 	// request. The kernel does not look at it.
 	Record any
 
 	state      State
 	bypassed   int32
-	seq        uint64
+	arrival    uint64
+	seq        uint64 // the order of arrival: see order
+	rest       uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
 	next, prev *Request
+	node       node
 	answer     answer // of a guard over arguments
 	err        error  // while Failed
 }
@@ -44,9 +56,13 @@ func (r *Request) State() State { return r.state }
 // Ended reports whether the kernel is done with the request.
 func (r *Request) Ended() bool { return r.state == Done }
 
+// Waits reports whether the request is in a queue.
+func (r *Request) Waits() bool { return r.state == AtDoor || r.state == AtGate || r.state == Inside }
+
 // Arrival returns the request's place in the order of arrivals at its object,
-// counted from 1.
-func (r *Request) Arrival() uint64 { return r.seq }
+// counted from 1; it identifies the request there. One that has been requeued
+// has arrived again, unless it kept its place.
+func (r *Request) Arrival() uint64 { return r.arrival }
 
 // list is a doubly linked list through the requests themselves, so that joining
 // and leaving cost the same however many wait.
@@ -62,6 +78,30 @@ func (l *list) push(r *Request) {
 		l.last.next = r
 	}
 	l.last = r
+}
+
+// insert puts r in its place by order of arrival. It looks from both ends, as a
+// request that has kept an old place is near the front.
+func (l *list) insert(r *Request) {
+	if l.last == nil || l.last.seq < r.seq {
+		l.push(r)
+		return
+	}
+	front, back := l.first, l.last // some request comes after r: front and back meet
+	for front.seq < r.seq && back.prev != nil && back.prev.seq > r.seq {
+		front, back = front.next, back.prev
+	}
+	at := back // the first request that comes after r
+	if front.seq > r.seq {
+		at = front
+	}
+	r.prev, r.next = at.prev, at
+	if at.prev == nil {
+		l.first = r
+	} else {
+		at.prev.next = r
+	}
+	at.prev = r
 }
 
 func (l *list) remove(r *Request) {

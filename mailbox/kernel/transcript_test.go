@@ -117,7 +117,7 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		s.k.Begin(s.operation(t, d.CmdArgs[0].Key))
 	case "end":
 		s.set(d.CmdArgs[1:])
-		s.k.End(s.operation(t, d.CmdArgs[0].Key))
+		s.k.End(s.operation(t, d.CmdArgs[0].Key), nil)
 	case "close":
 		s.k.Close(errors.New("the object is closed"))
 	case "explain":
@@ -173,7 +173,7 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 				s.rules.Conflicts = s.rules.Conflicts.Compatible(s.operation(t, f[1]), s.operation(t, f[2]))
 			})
 		case "policy":
-			s.rules.Policy = map[string]kernel.Policy{"rotating": kernel.Rotating, "greatest": byNumber{}}[f[1]]
+			s.rules.Policy = map[string]*kernel.Policy{"rotating": kernel.Rotating, "greatest": byNumber}[f[1]]
 		case "max-bypass":
 			s.rules.MaxBypass = number(f[1:])
 		default:

@@ -1,0 +1,205 @@
+package kernel
+
+import "fmt"
+
+// Bound limits how many requests wait, inside and at the gate. It never turns
+// away one that can start at once. The zero Bound sets no limit.
+type Bound struct {
+	Max      int
+	Overflow Overflow
+}
+
+// Overflow is what happens to a request that would have to wait in a full queue.
+type Overflow uint8
+
+const (
+	// Unbounded queues are never full.
+	Unbounded Overflow = iota
+	// Refuse fails the request.
+	Refuse
+	// DropOldest fails the one that has waited longest.
+	DropOldest
+	// Wait makes it wait at the door, which has no bound, for room or for the
+	// moment when it could start at once; but fails it if it is not Patient.
+	Wait
+)
+
+// String implements fmt.Stringer.
+func (o Overflow) String() string {
+	return [...]string{"unbounded", "refuse", "drop oldest", "wait"}[o]
+}
+
+// Full is why a request failed that would have had to wait in a full queue.
+type Full struct {
+	// Operation is what the request asked for.
+	Operation string
+	// Max is how many may wait; if Entry is set, for the operation alone.
+	Max   int
+	Entry bool
+	// Dropped says that the request had been waiting, and made room for another.
+	Dropped bool
+}
+
+// Error implements error.
+func (e *Full) Error() string {
+	what := "the object's waiting queue"
+	if e.Entry {
+		what = "its waiting queue"
+	}
+	if e.Dropped {
+		return fmt.Sprintf("%s was dropped: %s is full (%d), and it was the oldest there", e.Operation, what, e.Max)
+	}
+	return fmt.Sprintf("%s would wait: %s is full (%d)", e.Operation, what, e.Max)
+}
+
+// mustWait reports whether a new arrival cannot start at once, whatever the
+// guards say.
+func (k *Kernel) mustWait(r *Request) bool {
+	if k.barred(r.Op) {
+		return true
+	}
+	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+		if k.rules.Conflicts.Conflict(r.Op, op) {
+			return true
+		}
+	}
+	return false
+}
+
+// len returns how many requests are inside and at the gate.
+func (q *queue) queued() int { return int(q.total.Load()) - q.doors }
+
+// full returns why one more request than there are would be too many for the
+// operation, or nil. It counts those that wait now.
+func (k *Kernel) full(op int) *Full {
+	o := &k.rules.Operations[op]
+	if b := o.Bound; b.Overflow != Unbounded && k.queues[op].queued() > b.Max {
+		return &Full{Operation: o.Name, Max: b.Max, Entry: true}
+	}
+	if b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max {
+		return &Full{Operation: o.Name, Max: b.Max}
+	}
+	return nil
+}
+
+// overflow brings the queues back within their bounds, and reports whether it had
+// to do anything. Those waiting are too many by what came since it was last
+// called; the newest are those.
+func (k *Kernel) overflow() (changed bool) {
+	if !k.bounded {
+		return false
+	}
+	for op := range k.queues {
+		b, q := k.rules.Operations[op].Bound, &k.queues[op]
+		for b.Overflow != Unbounded && q.queued() > b.Max {
+			changed = true
+			k.relieve(b, q.extreme(b.Overflow == DropOldest), true)
+		}
+	}
+	for b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max; {
+		var r *Request
+		for op := range k.queues {
+			other := k.queues[op].extreme(b.Overflow == DropOldest)
+			if other != nil && (r == nil || (other.seq < r.seq) == (b.Overflow == DropOldest)) {
+				r = other
+			}
+		}
+		changed = true
+		k.relieve(b, r, false)
+	}
+	return changed
+}
+
+// extreme returns the oldest or the newest request inside and at the gate, or nil.
+func (q *queue) extreme(oldest bool) *Request {
+	a, b := q.inside.last, q.gate.last
+	if oldest {
+		a, b = q.inside.first, q.gate.first
+	}
+	if a == nil || b != nil && (b.seq < a.seq) == oldest {
+		return b
+	}
+	return a
+}
+
+// relieve takes r out of a queue that is too long.
+func (k *Kernel) relieve(b Bound, r *Request, entry bool) {
+	q := &k.queues[r.Op]
+	if b.Overflow == Wait && r.Patient {
+		k.take(q, r)
+		r.state = AtDoor
+		q.door.insert(r)
+		q.doors++
+		k.doors++
+		r.rest = k.rests - 1 // it has to wait
+		return
+	}
+	q.refused++
+	k.fail(r, &Full{Operation: k.rules.Operations[r.Op].Name, Max: b.Max, Entry: entry, Dropped: b.Overflow == DropOldest})
+}
+
+func (k *Kernel) leaveDoor(q *queue, r *Request) {
+	k.passCursors(r)
+	q.door.remove(r)
+	q.doors--
+	k.doors--
+}
+
+// refill lets requests in from the door as long as there is room for them, in
+// order of arrival, and reports whether any came.
+func (k *Kernel) refill() (changed bool) {
+	for k.doors > 0 {
+		var r *Request
+		for op := range k.queues {
+			if head := k.queues[op].door.first; head != nil && (r == nil || head.seq < r.seq) && k.room(op) {
+				r = head
+			}
+		}
+		if r == nil {
+			break
+		}
+		changed = true
+		q := &k.queues[r.Op]
+		k.leaveDoor(q, r)
+		k.total++
+		r.state = AtGate
+		q.gate.insert(r)
+		k.gated.Add(r.Op)
+	}
+	return changed
+}
+
+// room reports whether one more request of the operation may wait.
+func (k *Kernel) room(op int) bool {
+	entry, object := k.rules.Operations[op].Bound, k.rules.Bound
+	return (entry.Overflow == Unbounded || k.queues[op].queued() < entry.Max) &&
+		(object.Overflow == Unbounded || k.total < object.Max)
+}
+
+// knock returns the first request at the door that can start at once, though
+// there is no room for it to wait; or nil. It is called when nothing else can
+// start. One whose guard fails, fails with it.
+func (k *Kernel) knock() (first *Request) {
+	for op := range k.queues {
+		q := &k.queues[op]
+		if q.door.first == nil || k.barred(op) {
+			continue
+		}
+		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
+			next := r.next
+			err := k.wouldWait(r)
+			if err == nil {
+				first = r
+				break
+			}
+			if _, waits := err.(*Refused); !waits && r.state == AtDoor {
+				k.fail(r, err)
+			}
+			if !q.each && q.members == nil {
+				break // what holds for one of them holds for all
+			}
+			r = next
+		}
+	}
+	return first
+}

@@ -1,0 +1,108 @@
+package kernel
+
+// counts returns how far bypasses are counted.
+func (k *Kernel) counts() int {
+	if k.rules.MaxBypass > 0 {
+		return k.rules.MaxBypass
+	}
+	return k.rules.CountBypass
+}
+
+// due reports whether a request whose guard holds has been bypassed as often as
+// the rules allow.
+func (k *Kernel) due(r *Request) bool {
+	return k.rules.MaxBypass > 0 && k.bypasses(r) >= k.rules.MaxBypass
+}
+
+// overtaken reports whether r is one of its queue's due.
+func (k *Kernel) overtaken(r *Request) bool {
+	return k.rules.MaxBypass > 0 && int(r.bypassed) >= k.rules.MaxBypass
+}
+
+// bypasses returns how often later arrivals started while r waited inside and
+// its guard was open, as far as that is counted.
+//
+// Requests with a guard of their own are counted one by one. Those in a line
+// share their guard, so whatever started while it was open has bypassed all that
+// had arrived before: the line keeps the greatest order numbers that did, and
+// those not below r's are r's. (A request that comes in later has a greater
+// number than all that have passed the line; one that kept its place counts as if
+// it had been there.)
+func (k *Kernel) bypasses(r *Request) int {
+	n := int(r.bypassed)
+	if l := k.lineAt(&k.queues[r.Op], r.Key); l != nil {
+		for _, seq := range l.passed {
+			if seq >= r.seq {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// countBypass books the start of r, which is about to happen, with all that have
+// waited longer and could start as well. Those that something running conflicts
+// with count as open unless they are known to be false: a stream of functions
+// must not starve an entry whose guard holds.
+func (k *Kernel) countBypass(r *Request) {
+	if k.counts() == 0 {
+		return
+	}
+	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
+		q := &k.queues[op]
+		wall := k.barred(op)
+		switch {
+		case q.each:
+			for w := q.inside.first; w != nil && w.seq < r.seq; {
+				next := w.next
+				if wall && k.mayHold(w) || !wall && k.askRequest(w) && w.answer.falsePart == "" {
+					if w.bypassed++; int(w.bypassed) == k.rules.MaxBypass {
+						q.due++
+					}
+				}
+				w = next
+			}
+		case q.members != nil:
+			for n := q.lines.first(); n != nil; {
+				l := n.line
+				n = n.next()
+				if l.oldest(q).seq < r.seq && k.lineOpen(q, l, wall) {
+					l.pass(r.seq, k.counts())
+				}
+			}
+		default:
+			if q.inside.first.seq < r.seq && (wall && k.notFalse(op) != nil || !wall && k.firstOpen(op) != nil) {
+				q.pass(r.seq, k.counts())
+			}
+		}
+	}
+}
+
+// lineOpen reports whether a line of a family is open, or, if it must not be
+// asked, not known to be closed.
+func (k *Kernel) lineOpen(q *queue, l *line, wall bool) bool {
+	r := k.front(q, l)
+	if wall {
+		return k.mayHold(r)
+	}
+	falsePart, err := k.askLine(q, l, r)
+	return falsePart == "" && err == nil
+}
+
+// pass notes that a start bypassed those in the line that arrived up to seq. Only
+// the greatest bound numbers are kept: of those, as many are not below a
+// request's own as have passed it, up to the bound.
+func (l *line) pass(seq uint64, bound int) {
+	seq = min(seq, l.latest)
+	if len(l.passed) < bound {
+		l.passed = append(l.passed, seq)
+		return
+	}
+	least := 0
+	for i, s := range l.passed {
+		if s < l.passed[least] {
+			least = i
+		}
+	}
+	l.passed[least] = max(l.passed[least], seq)
+}

@@ -1,0 +1,198 @@
+package kernel
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// candidate is a request that is considered.
+type candidate struct {
+	r    *Request
+	wall bool // may not start now, and stands in the way of what conflicts with it
+	due  bool // has been bypassed as often as allowed
+}
+
+// pick returns the request inside that starts next, or nil.
+func (k *Kernel) pick() *Request {
+	op := k.inside.Next(0)
+	if op < 0 {
+		return nil
+	}
+	choosing := k.rules.Policy != nil && k.rules.Policy.Choose != nil
+	if k.rules.MaxBypass == 0 && k.inside.Next(op+1) < 0 && k.gated.Next(0) < 0 && !choosing {
+		// Requests of one operation only: nobody to be compared with.
+		if k.barred(op) {
+			return nil
+		}
+		return k.firstOpen(op)
+	}
+	h := k.heads[:0]
+	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
+		first, barred := (*Request)(nil), k.barred(op)
+		if barred {
+			// It may be open or not: nobody can tell before what runs has ended,
+			// unless it was asked since the state last changed.
+			first = k.notFalse(op)
+		} else {
+			first = k.firstOpen(op)
+		}
+		if first == nil {
+			continue
+		}
+		h = append(h, candidate{r: first, wall: barred, due: k.due(first)})
+		if k.rules.MaxBypass > 0 {
+			h = k.alsoDue(h, first, !barred)
+		}
+		if choosing && !barred {
+			h = k.alsoOpen(h, first)
+		}
+	}
+	k.heads = h
+	if !k.sortCandidates(h) {
+		return nil
+	}
+	eligible := k.eligible[:0]
+next:
+	for i, c := range h {
+		if c.wall || k.outside(c.r) != nil {
+			continue
+		}
+		for _, earlier := range h[:i] {
+			if (earlier.wall || earlier.due || !choosing) && k.rules.Conflicts.Conflict(earlier.r.Op, c.r.Op) {
+				continue next
+			}
+		}
+		if !choosing || c.due {
+			return c.r
+		}
+		eligible = append(eligible, c.r)
+	}
+	k.eligible = eligible
+	return k.choose(eligible)
+}
+
+// choose has the policy choose.
+func (k *Kernel) choose(eligible []*Request) *Request {
+	if len(eligible) == 0 {
+		return nil
+	}
+	i, err := k.rules.Policy.Choose(eligible)
+	if err == nil && (i < 0 || i >= len(eligible)) {
+		err = &ChoiceError{Policy: k.rules.Policy.Name, Index: i, Eligible: len(eligible)}
+	}
+	if err != nil {
+		k.Misjudged(err, eligible...)
+		return nil
+	}
+	return eligible[i]
+}
+
+// Error implements error.
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("policy %q chose number %d of %d eligible requests", e.Policy, e.Index, e.Eligible)
+}
+
+// alsoDue appends the requests after first, in its queue, that have been bypassed
+// as often as allowed. If it may not ask, it takes those not known to be closed.
+// In a line there are none, for nobody is bypassed more often than the one that
+// has waited longest; but a family has several lines, and requests with guards of
+// their own may have been open when first was not.
+func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
+	q := &k.queues[first.Op]
+	switch {
+	case q.each:
+		for r, left := q.inside.first, q.due; left > 0; {
+			next := r.next
+			if k.overtaken(r) {
+				left--
+				if r != first && (!ask || k.askRequest(r)) && k.mayHold(r) {
+					h = append(h, candidate{r: r, wall: !ask, due: true})
+				}
+			}
+			r = next
+		}
+	case q.members != nil:
+		own := q.members[first.Key]
+		for n := q.lines.first(); n != nil; {
+			l := n.line
+			n = n.next()
+			if r := l.oldest(q); l != own && k.due(r) && k.lineOpen(q, l, !ask) {
+				h = append(h, candidate{r: r, wall: !ask, due: true})
+			}
+		}
+	}
+	return h
+}
+
+// alsoOpen appends all other requests of first's operation that may start now,
+// for a policy that wants to see them.
+func (k *Kernel) alsoOpen(h []candidate, first *Request) []candidate {
+	q := &k.queues[first.Op]
+	for r := q.inside.first; r != nil; {
+		next := r.next
+		switch o := &k.rules.Operations[first.Op]; {
+		case r == first:
+		case q.each:
+			if !k.overtaken(r) && k.askRequest(r) && r.answer.falsePart == "" {
+				h = append(h, candidate{r: r})
+			}
+		case q.members != nil:
+			l := q.members[r.Key]
+			if falsePart, err := k.askLine(q, l, r); err != nil {
+				return k.alsoOpen(h[:slices.IndexFunc(h, func(c candidate) bool { return c.r == first })+1], first)
+			} else if falsePart == "" && !k.due(r) {
+				h = append(h, candidate{r: r})
+			}
+		case !o.HeadOfLine:
+			h = append(h, candidate{r: r})
+		}
+		r = next
+	}
+	return h
+}
+
+// sortCandidates orders candidates. If the policy fails, so have the requests
+// that it was asked about, and it reports false.
+func (k *Kernel) sortCandidates(h []candidate) bool {
+	if len(h) < 2 {
+		return true
+	}
+	k.misfits, k.misfit = k.misfits[:0], nil
+	slices.SortFunc(h, k.compare)
+	if k.misfit == nil {
+		return true
+	}
+	k.Misjudged(k.misfit, k.misfits...)
+	return false
+}
+
+// compare orders candidates: those that have been bypassed often enough first,
+// by arrival; then as the policy says; ties by arrival.
+func (k *Kernel) compare(a, b candidate) int {
+	switch {
+	case a.due && b.due:
+		return cmp.Compare(a.r.seq, b.r.seq)
+	case a.due:
+		return -1
+	case b.due:
+		return 1
+	}
+	if p := k.rules.Policy; p != nil && p.Before != nil && k.misfit == nil {
+		first, err := p.Before(a.r, b.r, k.last)
+		if err == nil && first {
+			return -1
+		}
+		last := false
+		if err == nil {
+			last, err = p.Before(b.r, a.r, k.last)
+		}
+		switch {
+		case err != nil:
+			k.misfit, k.misfits = err, append(k.misfits, a.r, b.r)
+		case last:
+			return 1
+		}
+	}
+	return cmp.Compare(a.r.seq, b.r.seq)
+}

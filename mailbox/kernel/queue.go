@@ -1,0 +1,352 @@
+package kernel
+
+import (
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/guards"
+)
+
+// queue holds the waiting requests of one operation.
+type queue struct {
+	inside, gate, door list         // in order of arrival
+	count              atomic.Int32 // len(inside), readable without the kernel's exclusion
+	total              atomic.Int32 // inside, at the gate and at the door, likewise
+
+	line          // of those inside, unless the operation is a family
+	each     bool // every request is asked by itself; the line's tree tells who is not known to be closed
+	sorted   bool // by a tree; or else the order of consideration is that of arrival
+	due      int  // requests with a guard of their own that have been bypassed as often as allowed
+	members  map[any]*line
+	lines    tree   // the members, by their first requests
+	kept     bool   // some operation declares which keys it opens
+	fresh    uint64 // if kept: the version since which every no stands
+
+	counters
+}
+
+// line holds the waiting requests that share a guard's answer: of an entry, or of
+// one key of a family. (If every request is asked by itself, they share a line
+// but no answer.)
+type line struct {
+	node          // its place among the lines of its family
+	key    any    // of the family
+	tree   tree   // its requests in the order of consideration, if they are sorted
+	answer answer // of the guard
+	latest uint64 // the greatest order number that has come in
+
+	// For each start that bypassed some of the line while it was open, the last
+	// order number that it bypassed; of these the greatest, at most as many as are
+	// counted.
+	passed  []uint64
+	failing bool // all of it: it is not worth a new place
+}
+
+// answer is what a guard said, and when.
+type answer struct {
+	given     bool
+	falsePart string
+	stamp     uint64 // see Kernel.stamp
+	step      uint64
+}
+
+// no returns the stamp of an answer that is no, and else 0.
+func no(a answer) uint64 {
+	if a.given && a.falsePart != "" {
+		return a.stamp
+	}
+	return 0
+}
+
+// lineOf returns the line in which r waits or is to wait.
+func (k *Kernel) lineOf(q *queue, r *Request) *line {
+	if q.members == nil {
+		return &q.line
+	}
+	l := q.members[r.Key]
+	if l == nil {
+		if n := len(k.spare); n > 0 {
+			l, k.spare = k.spare[n-1], k.spare[:n-1]
+		} else {
+			l = &line{}
+		}
+		l.line, l.key, l.latest = l, r.Key, 0
+		q.members[r.Key] = l
+	}
+	return l
+}
+
+// lineAt returns the line of a key; nil if nobody waits there.
+func (k *Kernel) lineAt(q *queue, key any) *line {
+	if q.members == nil {
+		return &q.line
+	}
+	return q.members[key]
+}
+
+// first returns the request of the line that is considered first, or nil.
+func (l *line) first(q *queue) *Request {
+	if !q.sorted {
+		return q.inside.first
+	}
+	if n := l.tree.first(); n != nil {
+		return n.r
+	}
+	return nil
+}
+
+// oldest returns the request of the line that arrived first, or nil.
+func (l *line) oldest(q *queue) *Request {
+	if q.members == nil {
+		return q.inside.first
+	}
+	if l.tree.root == nil {
+		return nil
+	}
+	return l.tree.root.eldest
+}
+
+// len returns how many wait in a line of a family.
+func (l *line) len() int {
+	if l.tree.root == nil {
+		return 0
+	}
+	return int(l.tree.root.size)
+}
+
+// sort puts r, which is inside, into the order of its line. If the policy fails,
+// so has r.
+func (k *Kernel) sort(q *queue, l *line, r *Request) {
+	r.node.r = r
+	r.node.no = no(r.answer)
+	if err := l.tree.insert(&r.node, k.before); err != nil {
+		k.fail(r, err)
+		return
+	}
+	if q.members != nil {
+		k.place(q, l)
+	}
+}
+
+// before is the order of consideration of two requests of one operation.
+func (k *Kernel) before(a, b *Request) (bool, error) {
+	if p := k.rules.Policy; p != nil && p.Within {
+		first, err := p.Before(a, b, -1)
+		if first || err != nil {
+			return first, err
+		}
+		if last, err := p.Before(b, a, -1); last || err != nil {
+			return false, err
+		}
+	}
+	return a.seq < b.seq, nil
+}
+
+// place puts a line of a family where its first request belongs; without requests
+// it is no member any more.
+func (k *Kernel) place(q *queue, l *line) {
+	first := l.first(q)
+	if first != nil && (l.failing || l.placed && l.r == first) {
+		return
+	}
+	if l.placed {
+		q.lines.remove(&l.node)
+	}
+	l.r = first
+	if first == nil {
+		delete(q.members, l.key)
+		*l = line{passed: l.passed[:0]}
+		if len(k.spare) < 16 {
+			k.spare = append(k.spare, l)
+		}
+		return
+	}
+	l.no = no(l.answer)
+	if err := q.lines.insert(&l.node, k.before); err != nil {
+		k.failLine(q, l, err)
+	}
+}
+
+// failLine fails all requests of a line, in order of arrival.
+func (k *Kernel) failLine(q *queue, l *line, err error) {
+	l.failing = true
+	for r := l.oldest(q); r != nil; r = l.oldest(q) {
+		k.fail(r, err)
+	}
+	l.failing = false
+}
+
+// stamp numbers the times between which no answer to a guard of the operation can
+// change from no to yes or back. Two counters that only grow make one.
+func (k *Kernel) stamp(op int) uint64 {
+	if k.rules.Operations[op].Looks&guards.AtWaiting != 0 {
+		return k.version + k.counting
+	}
+	return k.version
+}
+
+// fresh returns the stamp since which an answer that was no still stands.
+func (k *Kernel) fresh(op int) uint64 {
+	if q := &k.queues[op]; q.kept {
+		return q.fresh
+	}
+	return k.stamp(op)
+}
+
+// current reports whether an answer still stands.
+func (k *Kernel) current(op int, a *answer) bool {
+	return a.given && (a.stamp == k.stamp(op) || a.falsePart != "" && a.stamp >= k.fresh(op))
+}
+
+func (k *Kernel) note(op int, falsePart string) answer {
+	return answer{given: true, falsePart: falsePart, stamp: k.stamp(op), step: k.step}
+}
+
+// front returns the request of a line that would start first if its guard held.
+func (k *Kernel) front(q *queue, l *line) *Request {
+	if k.rules.MaxBypass > 0 {
+		if old := l.oldest(q); old != nil && k.due(old) {
+			return old
+		}
+	}
+	return l.first(q)
+}
+
+// firstOpen returns the first request inside the operation's queue whose guard
+// holds, asking what has not been asked since the state changed. A guard that
+// fails takes the requests it guards with it.
+func (k *Kernel) firstOpen(op int) *Request {
+	q := &k.queues[op]
+	switch {
+	case q.members != nil:
+		for {
+			n := q.lines.firstNot(k.fresh(op))
+			if n == nil {
+				return nil
+			}
+			l := n.line
+			r := k.front(q, l)
+			if falsePart, err := k.askLine(q, l, r); falsePart == "" && err == nil {
+				return r
+			}
+		}
+	case q.each:
+		for {
+			n := q.tree.firstNot(k.fresh(op))
+			if n == nil {
+				return nil
+			}
+			if r := n.r; k.askRequest(r) && r.answer.falsePart == "" {
+				return r
+			}
+		}
+	default:
+		r := k.front(q, &q.line)
+		if r == nil || k.rules.Operations[op].Guard == "" {
+			return r
+		}
+		if falsePart, err := k.askLine(q, &q.line, r); falsePart != "" || err != nil {
+			return nil
+		}
+		return r
+	}
+}
+
+// askLine returns what the guard says that a line shares, asking it if that is
+// not known: for r, which is the first of the line or wants to be. If the guard
+// fails, so do all in the line.
+func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err error) {
+	o := &k.rules.Operations[r.Op]
+	if o.HeadOfLine && !o.Family {
+		if !k.askRequest(r) {
+			return "", r.err
+		}
+		return r.answer.falsePart, nil
+	}
+	if k.current(r.Op, &l.answer) {
+		return l.answer.falsePart, nil
+	}
+	q.asked++
+	var asked *Request
+	if o.Family {
+		asked = r
+		falsePart, err = k.object.AskRequest(r)
+	} else {
+		falsePart, err = k.object.AskState(r.Op)
+	}
+	if err != nil {
+		k.failLine(q, l, err)
+		return "", err
+	}
+	k.log(Answered, r.Op, asked, falsePart)
+	l.answer = k.note(r.Op, falsePart)
+	l.answer.given = l.oldest(q) != nil // or else a Try has asked, and nobody watches the guard
+	if q.members != nil {
+		l.note(no(l.answer))
+	}
+	return falsePart, nil
+}
+
+// askRequest brings the answer of a guard over r's argument up to date. It
+// reports false if the guard failed, and r with it.
+func (k *Kernel) askRequest(r *Request) bool {
+	if k.current(r.Op, &r.answer) {
+		return true
+	}
+	k.queues[r.Op].asked++
+	falsePart, err := k.object.AskRequest(r)
+	if err != nil {
+		k.fail(r, err)
+		return false
+	}
+	k.log(Answered, r.Op, r, falsePart)
+	r.answer = k.note(r.Op, falsePart)
+	r.node.note(no(r.answer))
+	return true
+}
+
+// notFalse returns the first request inside the operation's queue whose guard is
+// not known to be false, without asking.
+func (k *Kernel) notFalse(op int) *Request {
+	q := &k.queues[op]
+	switch {
+	case q.members != nil:
+		if n := q.lines.firstNot(k.fresh(op)); n != nil {
+			return k.front(q, n.line)
+		}
+		return nil
+	case q.each:
+		if n := q.tree.firstNot(k.fresh(op)); n != nil {
+			return n.r
+		}
+		return nil
+	}
+	r := k.front(q, &q.line)
+	if r == nil || !k.mayHold(r) {
+		return nil
+	}
+	return r
+}
+
+// answerOf returns the answer of the guard that r waits for.
+func (k *Kernel) answerOf(r *Request) *answer {
+	q, o := &k.queues[r.Op], &k.rules.Operations[r.Op]
+	switch {
+	case o.Family:
+		if l := q.members[r.Key]; l != nil {
+			return &l.answer
+		}
+		return &answer{}
+	case o.Looks&guards.AtArgument != 0:
+		return &r.answer
+	}
+	return &q.answer
+}
+
+// mayHold reports whether the guard of r is not known to be false.
+func (k *Kernel) mayHold(r *Request) bool {
+	if k.rules.Operations[r.Op].Guard == "" {
+		return true
+	}
+	a := k.answerOf(r)
+	return a.falsePart == "" || !k.current(r.Op, a)
+}
