@@ -12,14 +12,14 @@ type queue struct {
 	count              atomic.Int32 // len(inside), readable without the kernel's exclusion
 	total              atomic.Int32 // inside, at the gate and at the door, likewise
 
-	line          // of those inside, unless the operation is a family
-	each     bool // every request is asked by itself; the line's tree tells who is not known to be closed
-	sorted   bool // by a tree; or else the order of consideration is that of arrival
-	due      int  // requests with a guard of their own that have been bypassed as often as allowed
-	members  map[any]*line
-	lines    tree   // the members, by their first requests
-	kept     bool   // some operation declares which keys it opens
-	fresh    uint64 // if kept: the version since which every no stands
+	line         // of those inside, unless the operation is a family
+	each    bool // every request is asked by itself; the line's tree tells who is not known to be closed
+	sorted  bool // by a tree; or else the order of consideration is that of arrival
+	due     int  // requests with a guard of their own that have been bypassed as often as allowed
+	members map[any]*line
+	lines   tree   // the members, by their first requests
+	kept    bool   // some operation declares which keys it opens
+	fresh   uint64 // if kept: the version since which every no stands
 
 	counters
 }
@@ -216,10 +216,11 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
+	fresh := k.fresh(op) // also if one fails, which changes the waiting counts: once round is enough
 	switch {
 	case q.members != nil:
 		for {
-			n := q.lines.firstNot(k.fresh(op))
+			n := q.lines.firstNot(fresh)
 			if n == nil {
 				return nil
 			}
@@ -231,7 +232,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 		}
 	case q.each:
 		for {
-			n := q.tree.firstNot(k.fresh(op))
+			n := q.tree.firstNot(fresh)
 			if n == nil {
 				return nil
 			}
