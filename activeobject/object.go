@@ -41,7 +41,7 @@ type Option func(*settings)
 
 type settings struct {
 	name       string
-	policy     kernel.Policy
+	policy     *kernel.Policy
 	maxBypass  int
 	thread     thread
 	noFastPath bool

@@ -244,6 +244,9 @@ type Leaving struct {
 	// is -1.
 	Asked uint64
 	Open  int
+	// Opens says which keys the body can have opened of the families that the
+	// operation declares; nil if it declares none.
+	Opens kernel.Opener
 }
 
 // Watched returns the operations that wait with plain guards, as Asked.
@@ -287,7 +290,7 @@ func (m *Mailbox) Yield(l Leaving) {
 		k.Begin(l.Op)
 	}
 	if l.Changed {
-		k.End(l.Op)
+		k.End(l.Op, l.Opens)
 	} else {
 		k.Abandon(l.Op)
 	}

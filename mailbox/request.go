@@ -256,8 +256,9 @@ func (m *Mailbox) Withdraw(r *Request) bool {
 		return false
 	}
 	switch {
-	case m.kernel().Watchful() && m.engage():
-		// The guards over waiting counts see one less; a worker asks them.
+	case m.kernel().Unsettled() && m.engage():
+		// Guards over waiting counts see one less, or somebody is first now who was
+		// not; a worker asks.
 		m.mu.Unlock()
 		m.workers().Dispatch(m)
 	default:
