@@ -193,7 +193,7 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 			at = finished
 			if how == trying {
 				op.putBack(o)
-				return r, o.explained(&kernel.Refused{Operation: op.name, Guard: falsePart})
+				return r, mailbox.Named(o.Name(), &kernel.Refused{Operation: op.name, Guard: falsePart})
 			}
 			return op.queue(ctx, o, arg, falsePart, how, p)
 		}
@@ -328,7 +328,10 @@ func (c *request[T, A, R]) Recycle() {
 }
 
 // Fail implements mailbox.Body.
-func (c *request[T, A, R]) Fail(err error) { c.Err = c.o.explained(err) }
+func (c *request[T, A, R]) Fail(err error) { c.Err = mailbox.Named(c.o.Name(), err) }
+
+// Argument implements mailbox.Body.
+func (c *request[T, A, R]) Argument() any { return c.arg }
 
 // AskGuard implements mailbox.Body.
 func (c *request[T, A, R]) AskGuard() string { return c.op.guarded.Ask(c.o.state, c.arg) }
@@ -433,12 +436,4 @@ func (o *Object[T]) unheard(err error) {
 func (o *Object[T]) log(err error) {
 	defer func() { _ = recover() }()
 	o.system.Logger().Error(err.Error(), "object", o.Name())
-}
-
-// explained adds the name of the object to a refusal of the kernel.
-func (o *Object[T]) explained(err error) error {
-	if r, ok := err.(*kernel.Refused); ok {
-		return &mailbox.RefusedError{Object: o.Name(), Reason: *r}
-	}
-	return err
 }

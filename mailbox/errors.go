@@ -88,6 +88,73 @@ func (e *GuardError) Unwrap() error {
 	return err
 }
 
+// ErrFull is matched by the error of a request that was turned away from a full
+// waiting queue.
+var ErrFull = errors.New("sluice: waiting queue is full")
+
+// FullError fails a request that would have had to wait in a full queue, or was
+// dropped from it to make room. It did not run.
+type FullError struct {
+	Object string
+	Reason kernel.Full
+}
+
+// Error implements error.
+func (e *FullError) Error() string { return "sluice: " + e.Object + ": " + e.Reason.Error() }
+
+// Is reports that a FullError matches ErrFull.
+func (e *FullError) Is(target error) bool { return target == ErrFull }
+
+// UndeclaredError fails requests of a family that were found open, though what
+// has run cannot have opened them by its declaration. It is a mistake of the
+// declaration, found only at objects that check it.
+type UndeclaredError struct {
+	Object string
+	Reason kernel.UndeclaredError
+}
+
+// Error implements error.
+func (e *UndeclaredError) Error() string { return "sluice: " + e.Object + ": " + e.Reason.Error() }
+
+// Named returns an error of the kernel with the name of its object, and every
+// other error as it is.
+func Named(object string, err error) error {
+	switch e := err.(type) {
+	case *kernel.Refused:
+		return &RefusedError{Object: object, Reason: *e}
+	case *kernel.Full:
+		return &FullError{Object: object, Reason: *e}
+	case *kernel.UndeclaredError:
+		return &UndeclaredError{Object: object, Reason: *e}
+	case *kernel.ChoiceError:
+		return &PolicyError{Object: object, Policy: e.Policy, Value: e}
+	}
+	return err
+}
+
+// PolicyError fails the requests that a policy was asked about when it panicked,
+// or chose what it was not offered. None of them ran.
+type PolicyError struct {
+	Object string
+	Policy string
+	Value  any    // of the panic; a *kernel.ChoiceError, of a choice
+	Stack  []byte // of the panic
+}
+
+// Error implements error.
+func (e *PolicyError) Error() string {
+	if e.Stack == nil {
+		return fmt.Sprintf("sluice: %s: %v", e.Object, e.Value)
+	}
+	return fmt.Sprintf("sluice: %s: policy %q panicked: %v", e.Object, e.Policy, e.Value)
+}
+
+// Unwrap returns the panic's value if it is an error.
+func (e *PolicyError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // ExitError fails a request whose body ended its goroutine by runtime.Goexit.
 type ExitError struct {
 	Object    string

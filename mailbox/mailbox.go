@@ -33,6 +33,7 @@
 package mailbox
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -88,6 +89,10 @@ type Config struct {
 	// NoFastPath sends every request through the kernel. The answers are the
 	// same; tests run both ways.
 	NoFastPath bool
+	// Rank gives a request its rank, for kernel.Ranked; nil if nobody asks for it.
+	Rank func(ctx context.Context) int64
+	// Views says that the policy wants to see the requests as Candidates.
+	Views bool
 
 	plain guards.Set // operations with plain guards: one condition over the state, that the fast path asks
 }

@@ -171,6 +171,7 @@ func (v *visitor) Run() {
 }
 
 func (v *visitor) AskGuard() string { return v.room.answer() }
+func (v *visitor) Argument() any    { return nil }
 
 func (v *visitor) Fail(err error) { v.err = err }
 

@@ -19,6 +19,8 @@ type Body interface {
 	AskGuard() (falsePart string)
 	// Fail keeps err as the result of a request that never ran.
 	Fail(err error)
+	// Argument returns the request's argument.
+	Argument() any
 	// Recycle is called when nobody will look at the request any more. Only
 	// requests that nobody waits for are recycled this way.
 	Recycle()
@@ -39,6 +41,7 @@ type Request struct {
 	since time.Duration   // when it arrived, on Now's clock
 	ctx   context.Context // its caller's; nil if it cannot end
 	frame *Frame          // of a body that may call other objects
+	view  *Candidate      // as its policy sees it, if that wants to
 
 	wake    chan struct{} // of a Call: one token, when it is granted or has ended
 	granted bool          // the token says: the object is yours, run
@@ -59,7 +62,7 @@ func (r *Request) ForCall() { r.wake = make(chan struct{}, 1) }
 
 // Forget lets go of everything that belonged to a call, so that the record can be
 // kept for another.
-func (r *Request) Forget() { r.ctx, r.frame = nil, nil }
+func (r *Request) Forget() { r.ctx, r.frame, r.view = nil, nil, nil }
 
 // started is when this process began, on a clock outside of any synctest bubble.
 var started = time.Now()
@@ -192,6 +195,9 @@ func (m *Mailbox) prepare(ctx context.Context, r *Request, now time.Duration) {
 	if ctx.Done() != nil {
 		r.ctx = ctx
 	}
+	if m.config.Rank != nil || m.config.Views {
+		m.present(ctx, r)
+	}
 }
 
 // arrive hands r to the kernel. The caller holds mu and has engaged.
@@ -255,17 +261,22 @@ func (m *Mailbox) Withdraw(r *Request) bool {
 		m.mu.Unlock()
 		return false
 	}
-	switch {
-	case m.kernel().Unsettled() && m.engage():
+	m.reconsider()
+	return true
+}
+
+// reconsider has somebody ask who can start, if a withdrawal or another rank may
+// have changed that. It is called with mu held, and releases it.
+func (m *Mailbox) reconsider() {
+	if m.kernel().Unsettled() && m.engage() {
 		// Guards over waiting counts see one less, or somebody is first now who was
 		// not; a worker asks.
 		m.mu.Unlock()
 		m.workers().Dispatch(m)
-	default:
-		m.unpark()
-		m.mu.Unlock()
+		return
 	}
-	return true
+	m.unpark()
+	m.mu.Unlock()
 }
 
 // unpark clears the marks of a free object that nobody waits at any more. The
@@ -397,6 +408,12 @@ func (m *Mailbox) Forsake(r *Request) {
 // its stack will act again.
 func (m *Mailbox) GuardExited(op int, r *kernel.Request, err error) {
 	m.kernel().AskingFailed(op, r, err)
+	m.abandon()
+}
+
+// abandon lets a worker take over the object from a goroutine that dies inside
+// the kernel with mu held.
+func (m *Mailbox) abandon() {
 	out := m.out
 	m.out = nil
 	m.mu.Unlock()

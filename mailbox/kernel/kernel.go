@@ -583,6 +583,22 @@ func (k *Kernel) WaitingAt(op int, key any) int {
 	return 0
 }
 
+// Find returns the waiting request with the arrival number, or nil. It looks at
+// all of them.
+func (k *Kernel) Find(arrival uint64) *Request {
+	for op := range k.queues {
+		q := &k.queues[op]
+		for _, l := range [...]*list{&q.inside, &q.gate, &q.door} {
+			for r := l.first; r != nil; r = r.next {
+				if r.arrival == arrival {
+					return r
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Idle reports whether nothing waits and nothing runs.
 func (k *Kernel) Idle() bool {
 	return !k.Waits() && !k.Runs()

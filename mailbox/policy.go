@@ -1,0 +1,176 @@
+package mailbox
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Candidate is a waiting request as a policy sees it: who asks for what, and with
+// what data.
+type Candidate struct {
+	Operation string
+	// Argument is the request's argument.
+	Argument any
+	// Client is who made the request, as WithClient says; the sender's PID, of a
+	// message; nil if nobody has said.
+	Client any
+	// Priority is that of WithPriority; 0 if none was given.
+	Priority int
+	// Deadline is that of the request's context; the zero Time if it has none.
+	Deadline time.Time
+	// Arrival is the request's place in the order of arrivals at its object.
+	Arrival uint64
+}
+
+type attributesKey struct{}
+
+// attributes is what a context says about the requests that are made with it.
+type attributes struct {
+	priority int
+	client   any
+}
+
+func attributesOf(ctx context.Context) attributes {
+	a, _ := ctx.Value(attributesKey{}).(attributes)
+	return a
+}
+
+// WithPriority returns a context whose requests have the priority: greater ones
+// go first at objects that are ordered by priority. The default is 0.
+func WithPriority(ctx context.Context, priority int) context.Context {
+	a := attributesOf(ctx)
+	a.priority = priority
+	return context.WithValue(ctx, attributesKey{}, a)
+}
+
+// WithClient returns a context whose requests are made in the name of the client,
+// which policies and interceptors get to see.
+func WithClient(ctx context.Context, client any) context.Context {
+	a := attributesOf(ctx)
+	a.client = client
+	return context.WithValue(ctx, attributesKey{}, a)
+}
+
+// ByPriority is a Config.Rank: the greatest priority first.
+func ByPriority(ctx context.Context) int64 { return -int64(attributesOf(ctx).priority) }
+
+// ByDeadline is a Config.Rank: the earliest deadline first, and those without one
+// last.
+func ByDeadline(ctx context.Context) int64 {
+	if d, ok := ctx.Deadline(); ok {
+		return d.UnixNano()
+	}
+	return math.MaxInt64
+}
+
+// present notes what the policy wants to know of a new request.
+func (m *Mailbox) present(ctx context.Context, r *Request) {
+	if m.config.Rank != nil {
+		r.Rank = m.config.Rank(ctx)
+	}
+	if m.config.Views {
+		a := attributesOf(ctx)
+		r.view = &Candidate{Client: a.client, Priority: a.priority}
+		if d, ok := ctx.Deadline(); ok {
+			r.view.Deadline = d
+		}
+		m.represent(r)
+	}
+}
+
+// represent is present for a request that has another operation now.
+func (m *Mailbox) represent(r *Request) {
+	if r.view != nil {
+		r.view.Operation = m.config.Rules.Operations[r.Op].Name
+		r.view.Argument = r.Body.Argument()
+	}
+}
+
+// candidate returns the request as its policy sees it.
+func (r *Request) candidate() *Candidate {
+	r.view.Arrival = r.Arrival()
+	return r.view
+}
+
+// Ordered returns a policy that considers requests in the order that the user
+// gives. Its objects need Config.Views.
+func Ordered(before func(a, b *Candidate) bool) *kernel.Policy {
+	const name = "the user's order"
+	return &kernel.Policy{Name: name, Within: true, Fallible: true, Before: func(a, b *kernel.Request, _ int) (first bool, err error) {
+		x, y := a.Record.(*Request), b.Record.(*Request)
+		returned := false
+		defer func() {
+			if !returned {
+				err = x.misjudged(name, recover(), a, b)
+			}
+		}()
+		first = before(x.candidate(), y.candidate())
+		returned = true
+		return first, nil
+	}}
+}
+
+// Choosing returns a policy by which the user chooses among the requests that may
+// start now. Its objects need Config.Views.
+func Choosing(choose func(eligible []*Candidate) int) *kernel.Policy {
+	const name = "the user's choice"
+	return &kernel.Policy{Name: name, Fallible: true, Choose: func(eligible []*kernel.Request) (i int, err error) {
+		candidates := make([]*Candidate, len(eligible))
+		for i, e := range eligible {
+			candidates[i] = e.Record.(*Request).candidate()
+		}
+		returned := false
+		defer func() {
+			if !returned {
+				err = eligible[0].Record.(*Request).misjudged(name, recover(), eligible...)
+			}
+		}()
+		i = choose(candidates)
+		returned = true
+		return i, nil
+	}}
+}
+
+// misjudged returns the error of a policy that panicked with the value when it
+// was asked about r and others. If there is no value the policy has called
+// runtime.Goexit, and the goroutine is to be kept from leaving the object locked.
+func (r *Request) misjudged(policy string, value any, about ...*kernel.Request) error {
+	m := r.box
+	err := &PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: debug.Stack()}
+	if value == nil {
+		err.Value = "it ended its goroutine (runtime.Goexit)"
+		m.kernel().Misjudged(err, about...)
+		m.abandon()
+	}
+	return err
+}
+
+// Rerank gives a waiting request another rank, and reports whether it was waiting.
+// If it was not, or its object is not ordered by rank, nothing has changed.
+func (r *Request) Rerank(rank int64) bool {
+	m := r.box
+	m.mu.Lock()
+	if m.config.Rank == nil || !r.Waits() {
+		m.mu.Unlock()
+		return false
+	}
+	m.kernel().Rerank(&r.Request, rank)
+	m.reconsider()
+	return true
+}
+
+// Find returns the waiting request with the arrival number, or nil.
+func (m *Mailbox) Find(arrival uint64) *Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.queues.Load(); k != nil {
+		if r := k.Find(arrival); r != nil {
+			return r.Record.(*Request)
+		}
+	}
+	return nil
+}
