@@ -17,14 +17,13 @@ import (
 // somebody asks for it, and lives until it is stopped or its system closed,
 // whether anybody refers to it or not.
 type Object[T any] struct {
-	box    mailbox.Mailbox
-	typ    *Type[T]
-	state  *T
-	watch  func(*T) bool // the guard of the only operation that others wait for, if it is plain
-	system *actor.System
-	seat   int // in the system's list
-	id     uint64
-	who    atomic.Pointer[identity] // nil until the object is named or addressed
+	box   mailbox.Mailbox
+	class *class[T]
+	state *T
+	watch func(*T) bool // the guard of the only operation that others wait for, if it is plain
+	seat  int           // in the system's list
+	id    uint64
+	who   atomic.Pointer[identity] // nil until the object is named or addressed
 }
 
 // identity is what only some objects need.
@@ -136,11 +135,11 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 	}
 	name := s.name
 	s.name = ""
-	o := &Object[T]{typ: t, state: state, system: system, id: t.count.Add(1)}
+	o := &Object[T]{class: t.class(system, &s), state: state, id: t.count.Add(1)}
 	if name != "" {
 		o.who.Store(&identity{name: name})
 	}
-	o.box.Init(t.config(system, &s), o)
+	o.box.Init(&o.class.config, o)
 	if q, ok := any(state).(interface {
 		bind(t any, box *mailbox.Mailbox)
 	}); ok {
@@ -171,14 +170,14 @@ func (o *Object[T]) Name() string {
 	if who := o.who.Load(); who != nil && who.name != "" {
 		return who.name
 	}
-	return o.typ.name + "-" + strconv.FormatUint(o.id, 10)
+	return o.class.typ.name + "-" + strconv.FormatUint(o.id, 10)
 }
 
 // String implements fmt.Stringer.
 func (o *Object[T]) String() string { return o.Name() }
 
 // Type returns the type of the object.
-func (o *Object[T]) Type() *Type[T] { return o.typ }
+func (o *Object[T]) Type() *Type[T] { return o.class.typ }
 
 // Explain returns what runs and what waits at the object, and why. It asks no
 // guard and waits for no body.
@@ -201,14 +200,14 @@ func (o *Object[T]) address() (*actor.PID, error) {
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	if who.pid == nil {
-		pid, err := o.system.Spawn(who.name, o)
+		pid, err := o.class.system.Spawn(who.name, o)
 		if err != nil {
 			return nil, err
 		}
 		who.pid = pid
 		// Either this sees that the object has stopped, or Stop sees the PID.
 		if o.box.Closed() {
-			o.system.Stop(pid)
+			o.class.system.Stop(pid)
 		}
 	}
 	return who.pid, nil
@@ -224,7 +223,7 @@ func (o *Object[T]) Stop() <-chan struct{} {
 		who.mu.Lock()
 		defer who.mu.Unlock()
 		if who.pid != nil {
-			o.system.Stop(who.pid)
+			o.class.system.Stop(who.pid)
 		}
 	}
 	return idle
@@ -243,7 +242,7 @@ func (o *Object[T]) Drain() <-chan struct{} {
 
 // Ended implements mailbox.Host: the object has stopped, and nothing runs.
 func (o *Object[T]) Ended() {
-	o.system.Leave(o)
+	o.class.system.Leave(o)
 	if d, ok := o.box.Dispatcher().(*actor.Dedicated); ok {
 		d.Close()
 	}
@@ -286,7 +285,7 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 			err = o.guardFailed(op, nil, recover())
 		}
 	}()
-	falsePart = o.typ.ops[op].askState(o.state)
+	falsePart = o.class.typ.ops[op].askState(o.state)
 	returned = true
 	return falsePart, nil
 }
@@ -317,7 +316,7 @@ func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
 }
 
 func (o *Object[T]) guardError(op int, value any) error {
-	d := o.typ.ops[op]
+	d := o.class.typ.ops[op]
 	return &mailbox.GuardError{Object: o.Name(), Operation: d.name, Guard: d.guard, Value: value, Stack: debug.Stack()}
 }
 
@@ -325,7 +324,7 @@ func (o *Object[T]) guardError(op int, value any) error {
 func (o *Object[T]) Open(operations uint64) int {
 	for ; operations != 0; operations &= operations - 1 {
 		op := bits.TrailingZeros64(operations)
-		if o.typ.ops[op].plain(o.state) {
+		if o.class.typ.ops[op].plain(o.state) {
 			return op
 		}
 	}
@@ -336,6 +335,6 @@ func (o *Object[T]) Open(operations uint64) int {
 func (o *Object[T]) Watch(operations uint64) {
 	o.watch = nil
 	if bits.OnesCount64(operations) == 1 {
-		o.watch = o.typ.ops[bits.TrailingZeros64(operations)].plain
+		o.watch = o.class.typ.ops[bits.TrailingZeros64(operations)].plain
 	}
 }

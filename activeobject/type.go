@@ -114,16 +114,23 @@ func (t *Type[T]) seal() {
 	t.sealed = true
 }
 
-// config returns the configuration of the type's objects in a system that differ
-// from the default by the given settings.
-func (t *Type[T]) config(system *actor.System, s *settings) *mailbox.Config {
-	if *s == (settings{}) {
-		return system.Shared(t, func() any { return t.newConfig(system, s) }).(*mailbox.Config)
-	}
-	return t.newConfig(system, s)
+// class is what the objects of one type in one system that have the same options
+// share. It is not changed once an object uses it.
+type class[T any] struct {
+	typ    *Type[T]
+	system *actor.System
+	config mailbox.Config
 }
 
-func (t *Type[T]) newConfig(system *actor.System, s *settings) *mailbox.Config {
+// class returns the class of objects with the given settings in a system.
+func (t *Type[T]) class(system *actor.System, s *settings) *class[T] {
+	if *s == (settings{}) {
+		return system.Shared(t, func() any { return t.newClass(system, s) }).(*class[T])
+	}
+	return t.newClass(system, s)
+}
+
+func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 	rules := t.rules
 	if s.policy != nil || s.maxBypass != 0 || s.log != nil {
 		changed := *rules
@@ -133,16 +140,17 @@ func (t *Type[T]) newConfig(system *actor.System, s *settings) *mailbox.Config {
 		}
 		rules = &changed
 	}
-	c := &mailbox.Config{
+	c := &class[T]{typ: t, system: system, config: mailbox.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
-	}
+	}}
 	switch s.thread {
 	case pooled:
-		c.Dispatcher = system.Workers()
+		c.config.Dispatcher = system.Workers()
 	case dedicated:
-		c.Dispatcher = actor.NewDedicated()
+		c.config.Dispatcher = actor.NewDedicated()
 	}
-	return c.Prepare(func(op int) bool { return t.ops[op].plain != nil })
+	c.config.Prepare(func(op int) bool { return t.ops[op].plain != nil })
+	return c
 }
 
 // lend is how many requests of others a goroutine serves before it passes the
