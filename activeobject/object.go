@@ -35,7 +35,8 @@ type identity struct {
 	replies actor.Outbox // to requests that came by message
 }
 
-// Option adjusts an object.
+// Option adjusts an object, or, through Type.Default, all objects of a type. Of
+// options that contradict each other the last one counts.
 type Option func(*settings)
 
 type settings struct {
@@ -59,6 +60,10 @@ const (
 // start. The default is the name of its type and a number.
 func Named(name string) Option { return func(s *settings) { s.name = name } }
 
+// ByArrival makes the object take requests in the order of their arrival. That is
+// the default, unless the type has another one.
+func ByArrival() Option { return func(s *settings) { s.policy = nil } }
+
 // Rotating makes the object take its operations in turn instead of by arrival;
 // within an operation requests still start in the order of arrival.
 func Rotating() Option { return func(s *settings) { s.policy = kernel.Rotating } }
@@ -74,6 +79,10 @@ func MaxBypass(n int) Option {
 		}
 	}
 }
+
+// Borrowed makes the object run its bodies on the goroutines of its callers where
+// it can. That is the default, unless the type has another one.
+func Borrowed() Option { return func(s *settings) { s.thread = borrowed } }
 
 // Pooled makes the object run its bodies on the warm goroutines of its system,
 // one at a time, and never on a caller's.
@@ -94,7 +103,8 @@ type Event = kernel.Event
 // arrives, what guards answer, what starts, ends and leaves, in order. It is
 // called with the scheduling exclusion held, so it must be quick, not panic, and
 // not call the object. A request that finds the object idle is logged only if another one
-// comes while it runs; add WithoutFastPath to see all.
+// comes while it runs; add WithoutFastPath to see all. A function that several
+// objects are given must bear their calling it at the same time.
 func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
 
 // OptionError says that an object could not be made because of an option. No
@@ -112,14 +122,15 @@ func (e *OptionError) Error() string {
 
 // New makes a shared object of the given type and state, which it owns from now
 // on: nobody else may touch the state. One request runs at a time, by default on
-// the goroutine of a caller.
+// the goroutine of a caller. The options add to the type's (see Type.Default), and
+// win where they contradict them.
 //
 // It fails, with nothing left behind, if the system is closed (actor.ErrClosed),
 // the name is taken (*actor.NameError), or an option makes no sense
 // (*OptionError). It seals the type, and panics if that is incompletely declared.
 func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (*Object[T], error) {
 	t.seal()
-	var s settings
+	s := t.defaults
 	for _, o := range options {
 		o(&s)
 	}

@@ -27,3 +27,23 @@ func TestObjectsWithTheSameOptionsShareTheirClass(t *testing.T) {
 	require.NotSame(t, in(one), in(other))
 	require.NotSame(t, in(one), in(one, Rotating()))
 }
+
+func TestObjectsWithTheOptionsOfTheirTypeShareTheirClass(t *testing.T) {
+	system := actor.NewSystem()
+	defer system.Close(t.Context())
+	log := Logged(func(Event) {})
+	typ := NewType[int]("number").Default(Rotating(), Pooled(), log)
+	in := func(options ...Option) *class[int] { return Must(New(system, typ, new(int), options...)).class }
+	require.Same(t, in(), in())
+	require.Same(t, in(), in(Named("pi"), Rotating(), log), "what is said twice")
+	require.Same(t, in(), in(Borrowed(), Pooled()), "the last one counts")
+	require.NotSame(t, in(), in(ByArrival()))
+}
+
+func TestObjectsWithAGoroutineOfTheirOwnDoNotShareIt(t *testing.T) {
+	system := actor.NewSystem()
+	defer system.Close(t.Context())
+	typ := NewType[int]("number").Default(Dedicated())
+	one, other := Must(New(system, typ, new(int))), Must(New(system, typ, new(int)))
+	require.NotSame(t, one.box.Dispatcher(), other.box.Dispatcher())
+}

@@ -28,6 +28,8 @@ type Type[T any] struct {
 	byName map[string]*operation[T]
 	rules  *kernel.Rules // of the active object: one request at a time
 	count  atomic.Uint64 // objects so far
+
+	defaults settings
 }
 
 // operation is what a type knows of an operation without its argument and result.
@@ -73,6 +75,32 @@ func (t *Type[T]) Operations() []string {
 
 // String implements fmt.Stringer.
 func (t *Type[T]) String() string { return t.name }
+
+// Default sets the options that all objects of the type get, unless New is given
+// others. Said again, it replaces what was said before. It returns the type. An
+// option that makes no sense fails New, not Default.
+//
+// It panics if the type is sealed, an option is nil, or one of them is Named,
+// since no two objects have the same name.
+func (t *Type[T]) Default(options ...Option) *Type[T] {
+	var s settings
+	for i, o := range options {
+		if o == nil {
+			panic(fmt.Sprintf("activeobject: default option %d of type %q is nil: pass options such as Rotating()", i+1, t.name))
+		}
+		o(&s)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.sealed:
+		panic(fmt.Sprintf("activeobject: type %q gets default options after the first object was made: call Default where the type is declared", t.name))
+	case s.name != "":
+		panic(fmt.Sprintf("activeobject: type %q gets a default name, which only one object could have: pass Named to New", t.name))
+	}
+	t.defaults = s
+	return t
+}
 
 // add makes op an operation of the type. It panics if that is a mistake.
 func (t *Type[T]) add(op *operation[T], body bool) {
@@ -122,9 +150,10 @@ type class[T any] struct {
 	config mailbox.Config
 }
 
-// class returns the class of objects with the given settings in a system.
+// class returns the class of objects with the given settings in a system. Those
+// with the type's defaults share it, unless each has a goroutine of its own.
 func (t *Type[T]) class(system *actor.System, s *settings) *class[T] {
-	if *s == (settings{}) {
+	if *s == t.defaults && s.thread != dedicated {
 		return system.Shared(t, func() any { return t.newClass(system, s) }).(*class[T])
 	}
 	return t.newClass(system, s)
