@@ -159,8 +159,8 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
-	if o.typ != op.typ {
-		return r, &TypeError{Object: o.Name(), Type: o.typ.name, Operation: op.name, Declared: op.typ.name}
+	if o.class.typ != op.typ {
+		return r, &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.typ.name}
 	}
 	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
 		if w, ok := o.box.Take(op.mark, how < sending); ok {
@@ -435,5 +435,5 @@ func (o *Object[T]) unheard(err error) {
 // object, who must not perish of a handler that panics.
 func (o *Object[T]) log(err error) {
 	defer func() { _ = recover() }()
-	o.system.Logger().Error(err.Error(), "object", o.Name())
+	o.class.system.Logger().Error(err.Error(), "object", o.Name())
 }

@@ -56,6 +56,16 @@ func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
 			activeobject.New(newSystem(t), lakes, &dam{})
 			swim.When("deep", holds)
 		},
+		`activeobject: type "lake" gets default options after the first object was made: call Default where the type is declared`: func(lakes *activeobject.Type[dam]) {
+			activeobject.New(newSystem(t), lakes, &dam{})
+			lakes.Default(activeobject.Rotating())
+		},
+		`activeobject: type "lake" gets a default name, which only one object could have: pass Named to New`: func(lakes *activeobject.Type[dam]) {
+			lakes.Default(activeobject.Rotating(), activeobject.Named("como"))
+		},
+		`activeobject: default option 2 of type "lake" is nil: pass options such as Rotating()`: func(lakes *activeobject.Type[dam]) {
+			lakes.Default(activeobject.Rotating(), nil)
+		},
 	} {
 		t.Run(text, func(t *testing.T) {
 			lakes := activeobject.NewType[dam]("lake")
@@ -88,6 +98,33 @@ func TestAMistakenOptionSaysWhatIsWrong(t *testing.T) {
 			require.Panics(t, func() { activeobject.Must(o, err) })
 		}
 	})
+}
+
+func TestAMistakenDefaultShowsWhenAnObjectIsMade(t *testing.T) {
+	s := &scene{system: newSystem(t)}
+	lakes := activeobject.NewType[dam]("lake").Default(activeobject.MaxBypass(0))
+	_, err := activeobject.New(s.system, lakes, &dam{})
+	require.Equal(t, &activeobject.OptionError{Type: "lake", Option: "MaxBypass", Reason: "is less than 1"}, err)
+	newObject(t, s, lakes, &dam{}, activeobject.MaxBypass(1)) // another one replaces it
+
+	lakes = activeobject.NewType[dam]("lake").Default(activeobject.Logged(nil)).Default()
+	newObject(t, s, lakes, &dam{}) // said again, it replaces what was said before
+}
+
+func TestObjectsGetTheOptionsOfTheirTypeUnlessNewIsGivenOthers(t *testing.T) {
+	s := &scene{system: newSystem(t)}
+	var events []activeobject.Event
+	lakes := activeobject.NewType[dam]("lake").
+		Default(activeobject.WithoutFastPath(), activeobject.Logged(func(e activeobject.Event) { events = append(events, e) }))
+	fill := activeobject.Procedure(lakes, "fill", activeobject.Put((*dam).fill))
+	fill.Call(background, newObject(t, s, lakes, &dam{}), 1)
+	require.NotEmpty(t, events)
+
+	events = nil
+	var others int
+	fill.Call(background, newObject(t, s, lakes, &dam{}, activeobject.Logged(func(activeobject.Event) { others++ })), 1)
+	require.Empty(t, events)
+	require.NotZero(t, others, "the other default counts")
 }
 
 func TestATypeKnowsItsOperations(t *testing.T) {

@@ -50,6 +50,23 @@ func ExampleNewType() {
 	// 6 <nil>
 }
 
+func ExampleType_Default() {
+	// Every depot is served by a goroutine of its own, and its operations in turn.
+	depots := activeobject.NewType[Stock]("depot").Default(activeobject.Dedicated(), activeobject.Rotating())
+	deliver := activeobject.Procedure(depots, "deliver", (*Stock).Deliver)
+
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	bolts := activeobject.Must(activeobject.New(system, depots, &Stock{}))
+	nuts := activeobject.Must(activeobject.New(system, depots, &Stock{}, activeobject.Borrowed())) // rotates, on its callers' goroutines
+	ctx := context.Background()
+	fmt.Println(deliver.Call(ctx, bolts, 10))
+	fmt.Println(deliver.Call(ctx, nuts, 20))
+	// Output:
+	// 10 <nil>
+	// 20 <nil>
+}
+
 func ExampleProcedure() {
 	stocks := activeobject.NewType[Stock]("stock")
 	deliver := activeobject.Procedure(stocks, "deliver", (*Stock).Deliver)

@@ -27,18 +27,18 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 	answer := func(value any, err error) {
 		switch {
 		case sender != nil && err != nil:
-			o.system.Tell(sender, &actor.Reply{Err: err})
+			o.class.system.Tell(sender, &actor.Reply{Err: err})
 		case sender != nil:
-			o.system.Tell(sender, &actor.Reply{Value: value})
+			o.class.system.Tell(sender, &actor.Reply{Value: value})
 		case errors.Is(err, ErrStopped):
-			o.system.DeadLetter(o.PID(), message) // it never ran
+			o.class.system.DeadLetter(o.PID(), message) // it never ran
 		case err != nil:
 			o.log(err)
 		}
 	}
 	refuse := func(format string, args ...any) {
 		if sender == nil {
-			o.system.DeadLetter(o.PID(), message)
+			o.class.system.DeadLetter(o.PID(), message)
 			return
 		}
 		answer(nil, &MessageError{Object: o.Name(), Problem: fmt.Sprintf(format, args...)})
@@ -48,9 +48,9 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 		refuse("a message of type %T is no request: send an *actor.Invoke", message)
 		return
 	}
-	op := o.typ.byName[m.Operation]
+	op := o.class.typ.byName[m.Operation]
 	if op == nil {
-		refuse("type %q has no operation %q", o.typ.name, m.Operation)
+		refuse("type %q has no operation %q", o.class.typ.name, m.Operation)
 		return
 	}
 	if !op.tell(o, m.Argument, answer) {
@@ -67,7 +67,7 @@ func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any,
 	}
 	p := op.newRequest(false)
 	p.reply = func(r R, err error) {
-		o.who.Load().replies.Post(o.system.Workers(), func() { reply(r, err) })
+		o.who.Load().replies.Post(o.class.system.Workers(), func() { reply(r, err) })
 	}
 	var r R
 	err := error(&mailbox.ExitError{Object: o.Name(), Operation: op.name}) // unless enter returns

@@ -17,14 +17,13 @@ import (
 // somebody asks for it, and lives until it is stopped or its system closed,
 // whether anybody refers to it or not.
 type Object[T any] struct {
-	box    mailbox.Mailbox
-	typ    *Type[T]
-	state  *T
-	watch  func(*T) bool // the guard of the only operation that others wait for, if it is plain
-	system *actor.System
-	seat   int // in the system's list
-	id     uint64
-	who    atomic.Pointer[identity] // nil until the object is named or addressed
+	box   mailbox.Mailbox
+	class *class[T]
+	state *T
+	watch func(*T) bool // the guard of the only operation that others wait for, if it is plain
+	seat  int           // in the system's list
+	id    uint64
+	who   atomic.Pointer[identity] // nil until the object is named or addressed
 }
 
 // identity is what only some objects need.
@@ -36,7 +35,8 @@ type identity struct {
 	replies actor.Outbox // to requests that came by message
 }
 
-// Option adjusts an object.
+// Option adjusts an object, or, through Type.Default, all objects of a type. Of
+// options that contradict each other the last one counts.
 type Option func(*settings)
 
 type settings struct {
@@ -60,6 +60,10 @@ const (
 // start. The default is the name of its type and a number.
 func Named(name string) Option { return func(s *settings) { s.name = name } }
 
+// ByArrival makes the object take requests in the order of their arrival. That is
+// the default, unless the type has another one.
+func ByArrival() Option { return func(s *settings) { s.policy = nil } }
+
 // Rotating makes the object take its operations in turn instead of by arrival;
 // within an operation requests still start in the order of arrival.
 func Rotating() Option { return func(s *settings) { s.policy = kernel.Rotating } }
@@ -75,6 +79,10 @@ func MaxBypass(n int) Option {
 		}
 	}
 }
+
+// Borrowed makes the object run its bodies on the goroutines of its callers where
+// it can. That is the default, unless the type has another one.
+func Borrowed() Option { return func(s *settings) { s.thread = borrowed } }
 
 // Pooled makes the object run its bodies on the warm goroutines of its system,
 // one at a time, and never on a caller's.
@@ -95,7 +103,8 @@ type Event = kernel.Event
 // arrives, what guards answer, what starts, ends and leaves, in order. It is
 // called with the scheduling exclusion held, so it must be quick, not panic, and
 // not call the object. A request that finds the object idle is logged only if another one
-// comes while it runs; add WithoutFastPath to see all.
+// comes while it runs; add WithoutFastPath to see all. A function that several
+// objects are given must bear their calling it at the same time.
 func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
 
 // OptionError says that an object could not be made because of an option. No
@@ -113,14 +122,15 @@ func (e *OptionError) Error() string {
 
 // New makes a shared object of the given type and state, which it owns from now
 // on: nobody else may touch the state. One request runs at a time, by default on
-// the goroutine of a caller.
+// the goroutine of a caller. The options add to the type's (see Type.Default), and
+// win where they contradict them.
 //
 // It fails, with nothing left behind, if the system is closed (actor.ErrClosed),
 // the name is taken (*actor.NameError), or an option makes no sense
 // (*OptionError). It seals the type, and panics if that is incompletely declared.
 func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (*Object[T], error) {
 	t.seal()
-	var s settings
+	s := t.defaults
 	for _, o := range options {
 		o(&s)
 	}
@@ -136,11 +146,11 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 	}
 	name := s.name
 	s.name = ""
-	o := &Object[T]{typ: t, state: state, system: system, id: t.count.Add(1)}
+	o := &Object[T]{class: t.class(system, &s), state: state, id: t.count.Add(1)}
 	if name != "" {
 		o.who.Store(&identity{name: name})
 	}
-	o.box.Init(t.config(system, &s), o)
+	o.box.Init(&o.class.config, o)
 	if q, ok := any(state).(interface {
 		bind(t any, box *mailbox.Mailbox)
 	}); ok {
@@ -171,14 +181,14 @@ func (o *Object[T]) Name() string {
 	if who := o.who.Load(); who != nil && who.name != "" {
 		return who.name
 	}
-	return o.typ.name + "-" + strconv.FormatUint(o.id, 10)
+	return o.class.typ.name + "-" + strconv.FormatUint(o.id, 10)
 }
 
 // String implements fmt.Stringer.
 func (o *Object[T]) String() string { return o.Name() }
 
 // Type returns the type of the object.
-func (o *Object[T]) Type() *Type[T] { return o.typ }
+func (o *Object[T]) Type() *Type[T] { return o.class.typ }
 
 // Explain returns what runs and what waits at the object, and why. It asks no
 // guard and waits for no body.
@@ -201,14 +211,14 @@ func (o *Object[T]) address() (*actor.PID, error) {
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	if who.pid == nil {
-		pid, err := o.system.Spawn(who.name, o)
+		pid, err := o.class.system.Spawn(who.name, o)
 		if err != nil {
 			return nil, err
 		}
 		who.pid = pid
 		// Either this sees that the object has stopped, or Stop sees the PID.
 		if o.box.Closed() {
-			o.system.Stop(pid)
+			o.class.system.Stop(pid)
 		}
 	}
 	return who.pid, nil
@@ -224,7 +234,7 @@ func (o *Object[T]) Stop() <-chan struct{} {
 		who.mu.Lock()
 		defer who.mu.Unlock()
 		if who.pid != nil {
-			o.system.Stop(who.pid)
+			o.class.system.Stop(who.pid)
 		}
 	}
 	return idle
@@ -243,7 +253,7 @@ func (o *Object[T]) Drain() <-chan struct{} {
 
 // Ended implements mailbox.Host: the object has stopped, and nothing runs.
 func (o *Object[T]) Ended() {
-	o.system.Leave(o)
+	o.class.system.Leave(o)
 	if d, ok := o.box.Dispatcher().(*actor.Dedicated); ok {
 		d.Close()
 	}
@@ -286,7 +296,7 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 			err = o.guardFailed(op, nil, recover())
 		}
 	}()
-	falsePart = o.typ.ops[op].askState(o.state)
+	falsePart = o.class.typ.ops[op].askState(o.state)
 	returned = true
 	return falsePart, nil
 }
@@ -317,7 +327,7 @@ func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
 }
 
 func (o *Object[T]) guardError(op int, value any) error {
-	d := o.typ.ops[op]
+	d := o.class.typ.ops[op]
 	return &mailbox.GuardError{Object: o.Name(), Operation: d.name, Guard: d.guard, Value: value, Stack: debug.Stack()}
 }
 
@@ -325,7 +335,7 @@ func (o *Object[T]) guardError(op int, value any) error {
 func (o *Object[T]) Open(operations uint64) int {
 	for ; operations != 0; operations &= operations - 1 {
 		op := bits.TrailingZeros64(operations)
-		if o.typ.ops[op].plain(o.state) {
+		if o.class.typ.ops[op].plain(o.state) {
 			return op
 		}
 	}
@@ -336,6 +346,6 @@ func (o *Object[T]) Open(operations uint64) int {
 func (o *Object[T]) Watch(operations uint64) {
 	o.watch = nil
 	if bits.OnesCount64(operations) == 1 {
-		o.watch = o.typ.ops[bits.TrailingZeros64(operations)].plain
+		o.watch = o.class.typ.ops[bits.TrailingZeros64(operations)].plain
 	}
 }

@@ -141,7 +141,7 @@ func (op *Operation[T, A, R]) Name() string { return op.name }
 // Waiting returns how many requests wait for the operation at the object, those
 // included that stand behind a running body and have not been let in yet.
 func (op *Operation[T, A, R]) Waiting(o *Object[T]) int {
-	if o.typ != op.typ {
+	if o.class.typ != op.typ {
 		return 0
 	}
 	return o.box.Queued(op.index)

@@ -28,6 +28,8 @@ type Type[T any] struct {
 	byName map[string]*operation[T]
 	rules  *kernel.Rules // of the active object: one request at a time
 	count  atomic.Uint64 // objects so far
+
+	defaults settings
 }
 
 // operation is what a type knows of an operation without its argument and result.
@@ -74,6 +76,32 @@ func (t *Type[T]) Operations() []string {
 // String implements fmt.Stringer.
 func (t *Type[T]) String() string { return t.name }
 
+// Default sets the options that all objects of the type get, unless New is given
+// others. Said again, it replaces what was said before. It returns the type. An
+// option that makes no sense fails New, not Default.
+//
+// It panics if the type is sealed, an option is nil, or one of them is Named,
+// since no two objects have the same name.
+func (t *Type[T]) Default(options ...Option) *Type[T] {
+	var s settings
+	for i, o := range options {
+		if o == nil {
+			panic(fmt.Sprintf("activeobject: default option %d of type %q is nil: pass options such as Rotating()", i+1, t.name))
+		}
+		o(&s)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.sealed:
+		panic(fmt.Sprintf("activeobject: type %q gets default options after the first object was made: call Default where the type is declared", t.name))
+	case s.name != "":
+		panic(fmt.Sprintf("activeobject: type %q gets a default name, which only one object could have: pass Named to New", t.name))
+	}
+	t.defaults = s
+	return t
+}
+
 // add makes op an operation of the type. It panics if that is a mistake.
 func (t *Type[T]) add(op *operation[T], body bool) {
 	t.mu.Lock()
@@ -114,16 +142,24 @@ func (t *Type[T]) seal() {
 	t.sealed = true
 }
 
-// config returns the configuration of the type's objects in a system that differ
-// from the default by the given settings.
-func (t *Type[T]) config(system *actor.System, s *settings) *mailbox.Config {
-	if *s == (settings{}) {
-		return system.Shared(t, func() any { return t.newConfig(system, s) }).(*mailbox.Config)
-	}
-	return t.newConfig(system, s)
+// class is what the objects of one type in one system that have the same options
+// share. It is not changed once an object uses it.
+type class[T any] struct {
+	typ    *Type[T]
+	system *actor.System
+	config mailbox.Config
 }
 
-func (t *Type[T]) newConfig(system *actor.System, s *settings) *mailbox.Config {
+// class returns the class of objects with the given settings in a system. Those
+// with the type's defaults share it, unless each has a goroutine of its own.
+func (t *Type[T]) class(system *actor.System, s *settings) *class[T] {
+	if *s == t.defaults && s.thread != dedicated {
+		return system.Shared(t, func() any { return t.newClass(system, s) }).(*class[T])
+	}
+	return t.newClass(system, s)
+}
+
+func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 	rules := t.rules
 	if s.policy != nil || s.maxBypass != 0 || s.log != nil {
 		changed := *rules
@@ -133,16 +169,17 @@ func (t *Type[T]) newConfig(system *actor.System, s *settings) *mailbox.Config {
 		}
 		rules = &changed
 	}
-	c := &mailbox.Config{
+	c := &class[T]{typ: t, system: system, config: mailbox.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
-	}
+	}}
 	switch s.thread {
 	case pooled:
-		c.Dispatcher = system.Workers()
+		c.config.Dispatcher = system.Workers()
 	case dedicated:
-		c.Dispatcher = actor.NewDedicated()
+		c.config.Dispatcher = actor.NewDedicated()
 	}
-	return c.Prepare(func(op int) bool { return t.ops[op].plain != nil })
+	c.config.Prepare(func(op int) bool { return t.ops[op].plain != nil })
+	return c
 }
 
 // lend is how many requests of others a goroutine serves before it passes the
