@@ -41,7 +41,7 @@ type Waiting struct {
 	// Position is the request's place among those of its operation, from 1.
 	Position int `json:"position"`
 	// Outside requests have not been let in: they arrived while something ran
-	// that they conflict with.
+	// that they conflict with, or at a queue that was full.
 	Outside bool          `json:"outside,omitempty"`
 	Age     time.Duration `json:"age_ns"`
 	// Bypassed is how often later arrivals started while the guard was open.
@@ -101,12 +101,7 @@ func (m *Mailbox) Explain() Snapshot {
 	}
 	c := k.Inspect()
 	for c.Next(chunk, func(kr *kernel.Request, position int, why kernel.Reason) {
-		r := kr.Record.(*Request)
-		s.Waiting = append(s.Waiting, Waiting{
-			Operation: ops[r.Op].Name, Arrival: r.Arrival(), Position: position,
-			Outside: r.State() == kernel.AtGate, Age: max(now-r.since, 0),
-			Bypassed: k.Bypassed(kr), Reason: why,
-		})
+		s.Waiting = append(s.Waiting, m.waiting(kr.Record.(*Request), position, why, now))
 	}) {
 		m.mu.Unlock()
 		// Whoever waits for mu is first, and room is made while it is free.
@@ -125,6 +120,15 @@ func (m *Mailbox) Explain() Snapshot {
 		}
 	}
 	return s
+}
+
+// waiting describes a request that waits. The caller holds mu.
+func (m *Mailbox) waiting(r *Request, position int, why kernel.Reason, now time.Duration) Waiting {
+	return Waiting{
+		Operation: m.config.Rules.Operations[r.Op].Name, Arrival: r.Arrival(), Position: position,
+		Outside: r.State() != kernel.Inside, Age: max(now-r.since, 0),
+		Bypassed: m.kernel().Bypassed(&r.Request), Reason: why,
+	}
 }
 
 // far follows what the body waits for now. The caller holds graph, so that the

@@ -37,6 +37,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -93,6 +94,13 @@ type Config struct {
 	Rank func(ctx context.Context) int64
 	// Views says that the policy wants to see the requests as Candidates.
 	Views bool
+	// Counted objects count what finds them idle, too; Timed ones measure how long
+	// requests wait.
+	Counted, Timed bool
+	// Patience is how long a request may wait before Overdue is told, once, with
+	// what runs; 0 is for ever.
+	Patience time.Duration
+	Overdue  func(object string, w Waiting, running []Running)
 
 	plain guards.Set // operations with plain guards: one condition over the state, that the fast path asks
 }
@@ -125,6 +133,7 @@ type Mailbox struct {
 	mu     sync.Mutex
 	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
 	closed *closing                      // once the object takes no more requests
+	extras *extras                       // nil unless the object has any
 	out    *Request                      // has ended, and its caller is to be told, while the owner asks the kernel
 }
 
@@ -152,6 +161,15 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 // Init makes the mailbox ready for requests. Config must have been prepared.
 func (m *Mailbox) Init(config *Config, host Host) {
 	m.config, m.host = config, host
+	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 {
+		m.extras = &extras{}
+		if config.Counted {
+			m.extras.fast = make([]fastCounts, n)
+		}
+		if config.Timed {
+			m.extras.waits = make([]Histogram, n)
+		}
+	}
 	m.Word.Store(m.rest())
 }
 
@@ -394,6 +412,9 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			return nil, nil
 		}
 		r := next.Record.(*Request)
+		if err == nil && m.config.Timed {
+			m.measure(r)
+		}
 		if r.ctx == nil || err != nil && err != kernel.ErrNoThread {
 			return r, err
 		}

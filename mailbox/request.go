@@ -43,6 +43,8 @@ type Request struct {
 	frame *Frame          // of a body that may call other objects
 	view  *Candidate      // as its policy sees it, if that wants to
 
+	overdue bool // it has been reported to wait for too long
+
 	wake    chan struct{} // of a Call: one token, when it is granted or has ended
 	granted bool          // the token says: the object is yours, run
 	ended   bool          // it was run by its own caller
@@ -197,6 +199,9 @@ func (m *Mailbox) prepare(ctx context.Context, r *Request, now time.Duration) {
 	}
 	if m.config.Rank != nil || m.config.Views {
 		m.present(ctx, r)
+	}
+	if m.config.Patience > 0 {
+		m.guard(r)
 	}
 }
 

@@ -143,6 +143,10 @@ type KeyOpener interface {
 // Opener is KeyOpener.Opens for a request that the kernel has not seen.
 type Opener func(family int, open func(key any))
 
+// AnyKey stands for all keys of a family: for a request of which nobody can tell
+// any more which keys it can have opened.
+var AnyKey any = new(int)
+
 // Kernel holds the waiting and the running queue of one shared object.
 type Kernel struct {
 	rules  *Rules
@@ -660,7 +664,9 @@ func (k *Kernel) end(op int, opens Opener) {
 		}
 		q := &k.queues[family]
 		opens(family, func(key any) {
-			if l := q.members[key]; l != nil {
+			if key == AnyKey {
+				q.fresh = k.version
+			} else if l := q.members[key]; l != nil {
 				l.answer.given = false
 				l.note(0)
 			}
