@@ -239,6 +239,12 @@ func BenchmarkIdle(b *testing.B) {
 			f.Await(ctx)
 		}
 	})
+	run("begin-await", mutex(), func(o *activeobject.Object[tally], n int) {
+		for range n {
+			t := addOpen.Begin(ctx, o, 1)
+			t.Await(ctx)
+		}
+	})
 	run("tell", mutex(), func(o *activeobject.Object[tally], n int) {
 		for range n {
 			addOpen.Tell(ctx, o, 1)

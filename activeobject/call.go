@@ -16,6 +16,9 @@ import (
 // Future is the result of a request that was sent: there already, or to come.
 type Future[R any] = actor.Future[R]
 
+// Ticket is a Future for one: its result is handed out once.
+type Ticket[R any] = actor.Ticket[R]
+
 // Call runs the operation at the object and returns its result. An entry waits
 // until its guard holds. If ctx ends while the request waits, it leaves the
 // queue, never runs, and Call returns the context's error at once; once it runs,
@@ -93,11 +96,23 @@ func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, 
 // runs on another goroutine.
 func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Future[R] {
 	var p *request[T, A, R]
-	r, err := op.begin(ctx, o, arg, sending, &p)
+	r, err := op.start(ctx, o, arg, sending, &p)
 	if p != nil {
 		return actor.Promised(&p.Pending)
 	}
 	return actor.Settled(r, err)
+}
+
+// Begin is Send for a result that is awaited once: it returns a ticket for it,
+// which costs no allocation if ctx cannot end, whether the request has to wait or
+// not. (A body that takes a context costs that context.)
+func (op *Operation[T, A, R]) Begin(ctx context.Context, o *Object[T], arg A) Ticket[R] {
+	var p *request[T, A, R]
+	r, err := op.start(ctx, o, arg, beginning, &p)
+	if p != nil {
+		return actor.Ticketed(&p.Pending)
+	}
+	return actor.Issued(r, err)
 }
 
 // Tell hands in the request and forgets it: its result is not reported, and a
@@ -106,7 +121,7 @@ func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Fut
 // had ended, the object stopped (ErrStopped), or it is of another type
 // (*TypeError).
 func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) error {
-	_, err := op.begin(ctx, o, arg, telling, nil)
+	_, err := op.start(ctx, o, arg, telling, nil)
 	return err
 }
 
@@ -131,6 +146,7 @@ const (
 	calling manner = iota
 	trying
 	sending
+	beginning // sending, for a ticket
 	telling
 	answering // telling, with a reply; see message.go
 )
@@ -143,8 +159,8 @@ const (
 	releasing
 )
 
-// begin is enter, for an object that is probably idle.
-func (op *Operation[T, A, R]) begin(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (R, error) {
+// start is enter, for an object that is probably idle.
+func (op *Operation[T, A, R]) start(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (R, error) {
 	w := o.box.Word.Load()
 	if ctx.Err() != nil || w&^mailbox.Parked != op.idle || !o.box.Word.CompareAndSwap(w, w|op.mark) {
 		return op.enter(ctx, o, arg, how, p)
@@ -153,7 +169,7 @@ func (op *Operation[T, A, R]) begin(ctx context.Context, o *Object[T], arg A, ho
 }
 
 // enter is the way of every request but the Call that finds the object idle. Of
-// a request that was sent and is still on its way the record goes to p; of one
+// a request that was sent or begun and is still on its way the record goes to p; of one
 // that is to be answered p holds the record, and nil if that is still on its way.
 func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (r R, err error) {
 	if err := ctx.Err(); err != nil {
@@ -283,7 +299,7 @@ type request[T, A, R any] struct {
 	arg A
 
 	reply  func(R, error) // for a message that expects one
-	pooled bool           // back to op.tells when it has ended
+	pooled bool           // back to its pool when nobody needs it any more
 }
 
 // Run implements mailbox.Body.
@@ -314,17 +330,31 @@ func (c *request[T, A, R]) caught(value any) {
 	c.Err = &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: debug.Stack()}
 }
 
-// Recycle implements mailbox.Body: the request was told, and has ended.
+// Recycle implements mailbox.Body: the request was told, and has ended; or its
+// ticket has been redeemed.
 func (c *request[T, A, R]) Recycle() {
-	if c.reply != nil {
+	switch {
+	case c.Ticket:
+	case c.reply != nil:
 		c.reply(c.Result, c.Err)
 		return
+	default:
+		c.o.unheard(c.Err)
 	}
-	c.o.unheard(c.Err)
-	if c.pooled {
-		c.clear()
-		c.op.tells.Put(c)
+	c.free()
+}
+
+// free puts the record back into its pool, if it is from one.
+func (c *request[T, A, R]) free() {
+	pool := &c.op.tells
+	switch {
+	case !c.pooled:
+		return
+	case c.Ticket:
+		pool = &c.op.records
 	}
+	c.clear()
+	pool.Put(c)
 }
 
 // Fail implements mailbox.Body.
@@ -359,6 +389,7 @@ func (c *request[T, A, R]) clear() {
 	var none A
 	var zero R
 	c.arg, c.Result, c.Err, c.o, c.ctx, c.Try = none, zero, nil, nil, nil, false
+	c.Ticket, c.pooled = false, false
 	c.Forget()
 }
 
@@ -376,10 +407,20 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 			// it has no channel that a bubble could mind.
 			c = op.tells.Get().(*request[T, A, R])
 			c.pooled = true
+		case how == beginning:
+			// The watch over a context may act late, so it must not meet a record in
+			// its next life.
+			if ctx.Done() == nil {
+				c = op.take(now)
+				c.pooled = !mailbox.Bubbled(now)
+			} else {
+				c = op.newRequest(true)
+			}
+			c.Ticket = true
 		default:
 			c = op.newRequest(false)
 		}
-		c.o, c.arg, c.Told = o, arg, how != sending
+		c.o, c.arg, c.Told = o, arg, how >= telling
 		op.enterChain(ctx, c)
 		if falsePart == "" {
 			err = o.box.Post(ctx, &c.Request, now)
@@ -387,11 +428,10 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 			err = o.box.PostHeld(ctx, &c.Request, falsePart, now)
 		}
 		switch {
-		case how == sending && err == nil || how == answering && err != nil:
+		case (how == sending || how == beginning) && err == nil || how == answering && err != nil:
 			*p = c
-		case err != nil && c.pooled:
-			c.clear()
-			op.tells.Put(c)
+		case err != nil:
+			c.free()
 		}
 		return r, err
 	}

@@ -6,20 +6,29 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Future is the result of a request that was sent: there already, or to come.
-// It is a value; copies of it are the same future. The zero Future has the zero
-// result and no error.
+// Future is the result of a request that was sent, or what was made of it by Then,
+// All or First: there already, or to come. It is a value; copies of it are the same
+// future. The zero Future has the zero result and no error.
 type Future[R any] struct {
-	pending *Pending[R]
+	// A pointer and no interface: a Future[int] is four words, which Go still keeps
+	// in registers.
+	promise *promise[R] // nil if the result is in the future itself
 	result  R
 	err     error
+}
+
+// promise is a result that is there once its source is settled.
+type promise[R any] struct {
+	source mailbox.Awaited
+	Result R
+	Err    error
 }
 
 // Pending is a request whose result is to come.
 type Pending[R any] struct {
 	mailbox.Request
-	Result R
-	Err    error
+	promise[R]
+	claim claim // of its Ticket
 }
 
 // Fail implements mailbox.Body.
@@ -31,18 +40,22 @@ func Settled[R any](result R, err error) Future[R] {
 }
 
 // Promised returns the future of a request that is on its way.
-func Promised[R any](p *Pending[R]) Future[R] { return Future[R]{pending: p} }
+func Promised[R any](p *Pending[R]) Future[R] {
+	p.source = &p.Request
+	return Future[R]{promise: &p.promise}
+}
 
 // Await waits for the result. It may be called any number of times, from any
 // goroutine. If ctx ends first its error is returned; that ends this wait only,
 // and the request goes its way. Await fails with *mailbox.DeadlockError if the
-// request waits for an object that the caller is inside of.
+// request waits for an object that the caller is inside of; if the future is the
+// First of several, if those that may still succeed all do.
 func (f Future[R]) Await(ctx context.Context) (R, error) {
-	p := f.pending
+	p := f.promise
 	if p == nil {
 		return f.result, f.err
 	}
-	if err := p.Request.Await(ctx); err != nil {
+	if err := p.source.Await(ctx); err != nil {
 		var none R
 		return none, err
 	}
@@ -50,14 +63,14 @@ func (f Future[R]) Await(ctx context.Context) (R, error) {
 }
 
 // Ready reports whether the result is there.
-func (f Future[R]) Ready() bool { return f.pending == nil || f.pending.Settled() }
+func (f Future[R]) Ready() bool { return f.promise == nil || f.promise.source.Settled() }
 
 // Done returns a channel that is closed when the result is there.
 func (f Future[R]) Done() <-chan struct{} {
-	if f.pending == nil {
+	if f.promise == nil {
 		return closed
 	}
-	return f.pending.Request.Done()
+	return f.promise.source.Done()
 }
 
 var closed = func() chan struct{} {
@@ -69,6 +82,41 @@ var closed = func() chan struct{} {
 // Withdraw takes the request out of its queue if it still waits. Then it reports
 // true, the request never runs, and the future fails with context.Canceled. If
 // the request runs or has ended, it reports false and changes nothing.
+//
+// A future that was made from others by Then, All or First withdraws every request
+// behind it that still waits, though others may wait for that too, and reports
+// whether there was one. Those that run go on. What becomes of the future follows
+// from its sources as ever: Then's function is given context.Canceled, All fails
+// with it when the others have ended, and First may still succeed through a request
+// that ran.
 func (f Future[R]) Withdraw() bool {
-	return f.pending != nil && f.pending.WithdrawAll(context.Canceled)
+	return f.promise != nil && f.promise.source.WithdrawAll(context.Canceled)
+}
+
+// source returns what the future waits for, or nil.
+func (f Future[R]) source() mailbox.Awaited {
+	if f.promise == nil {
+		return nil
+	}
+	return f.promise.source
+}
+
+// outcome returns the result, which must be there.
+func (f Future[R]) outcome() (R, error) {
+	if f.promise == nil {
+		return f.result, f.err
+	}
+	return f.promise.Result, f.promise.Err
+}
+
+// then has do called when the result is there: at once, with a nil turn, or by a
+// worker, in its turn. Then it returns what can be dropped.
+func (f Future[R]) then(do func(*mailbox.Turn)) *mailbox.Continuation {
+	if f.promise != nil {
+		if k := f.promise.source.Then(do); k != nil {
+			return k
+		}
+	}
+	do(nil)
+	return nil
 }

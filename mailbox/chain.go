@@ -18,31 +18,35 @@ type Frame struct {
 	waits  []edge      // what the body, or one it has called, waits for now; guarded by graph
 }
 
-// graph guards the edges from bodies to the requests they wait for. An edge
-// exists from before its caller parks until after it has been told the result,
-// and a record is not used again while an edge leads to it; so whoever holds
-// graph can follow edges without meeting a record in its next life.
+// graph guards the edges from bodies to what they wait for. An edge exists from
+// before its caller parks until after it has been told the result, and a record is
+// not used again while an edge leads to it; so whoever holds graph can follow edges
+// without meeting a record in its next life.
 //
-// Only calls from inside an object that have to wait come here. Order of locks:
-// graph, then the mu of one mailbox at a time.
+// Whenever graph is free there is no circle: who closes one finds it before he lets
+// go of graph, and erases his edge.
+//
+// Only waits from inside an object come here. Order of locks: graph, then the mu of
+// one mailbox at a time.
 var graph sync.Mutex
 
-// edge says that a body waits for r, because from, itself or a body it has called,
-// does.
+// edge says that a body waits for the goal, because from, itself or a body it has
+// called, does. A body with several edges waits for all of them. One that waits for
+// any of several has one edge, to a Join of these.
 type edge struct {
 	from *Frame
-	r    *Request
+	goal Awaited
 }
 
-// stands reports whether f still waits for what e says: none of the bodies
-// between has returned and left the waiting to a goroutine it started.
+// stands reports whether f waits for what e says, if that has not ended: none of
+// the bodies between has returned and left the waiting to a goroutine it started.
 func (e edge) stands(f *Frame) bool {
 	for g := e.from; g != f; g = g.parent {
 		if g.over.Load() {
 			return false
 		}
 	}
-	return e.r.pending()
+	return true
 }
 
 type frameKey struct{}
@@ -65,7 +69,7 @@ func (c *bodyContext) Value(key any) any {
 // chain of its own: its sender does not wait for it, unless by Await.
 func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
 	c := &bodyContext{Context: ctx, frame: Frame{r: r, box: box, op: r.Op}}
-	if r.wake != nil {
+	if r.called() {
 		c.frame.parent = ChainOf(ctx)
 	}
 	r.frame = &c.frame
@@ -105,72 +109,158 @@ func (f *Frame) String() string {
 	return f.box.host.Name() + "." + f.box.config.Rules.Operations[f.op].Name
 }
 
-// enter draws the edge from the body f to the request r that it is about to wait
-// for, and returns an error that names the circle if that closes one. The edge
-// stays until leave. The bodies that f was called from wait with it: they get the
-// edge too, up to one that has an edge to the call below it already (a call that
-// found its object idle never had to wait, and has none).
+// quitter can leave what it waits for, so that it will not run. It is asked with
+// graph held, and reports false if it is too late for that.
+type quitter interface{ quit() bool }
+
+// quit takes the request of a caller out of its queue.
+func (r *Request) quit() bool { return r.box.Withdraw(r) }
+
+// enter draws the edge from the body f to what it is about to wait for, until
+// leave. If that closes a circle it returns an error that names the circle, and
+// there is no edge: by, if it is not nil, has left then; if by cannot, the wait is
+// over soon, and goes on.
+//
+// A goal that may become hopeless later, as it is the first of several, comes with a
+// vigil, which says so.
+//
+// The bodies that f was called from wait with it: they get the edge too, up to one
+// that has an edge to the call below it already (a call that found its object idle
+// never had to wait, and has none).
 //
 // Edges are drawn and followed under graph, so of several bodies that close a
 // circle together the last one sees all the others' edges.
-func (f *Frame) enter(r *Request) error {
+func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 	graph.Lock()
 	defer graph.Unlock()
 	for g := f; g != nil && (g == f || !g.over.Load()); g = g.parent {
-		g.waits = append(g.waits, edge{f, r})
-		if g.parent != nil && slices.ContainsFunc(g.parent.waits, func(e edge) bool { return e.from == g.parent && e.r == g.r }) {
+		g.waits = append(g.waits, edge{f, goal})
+		if g.parent != nil && slices.Contains(g.parent.waits, edge{g.parent, g.r}) {
 			break
 		}
 	}
-	if !r.pending() {
-		return nil
+	if err := f.check(goal, by); err != nil {
+		return nil, err
 	}
-	if circle := f.find(r, nil, map[*Mailbox]bool{}); circle != nil {
-		return &DeadlockError{Circle: circle}
+	if _, simple := goal.(*Request); simple {
+		return nil, nil
 	}
-	return nil
+	v := &vigil{frame: f, goal: goal, by: by, doomed: make(chan error, 1)}
+	goal.watch(v)
+	return v, nil
 }
 
-// leave erases the edge from f to r.
-func (f *Frame) leave(r *Request) {
+// leave ends what enter began.
+func (f *Frame) leave(goal Awaited, v *vigil) {
 	graph.Lock()
 	defer graph.Unlock()
+	f.erase(goal)
+	if v != nil {
+		v.end()
+	}
+}
+
+// erase erases the edge from f to the goal, if there is one.
+func (f *Frame) erase(goal Awaited) {
 	for g := f; g != nil; g = g.parent {
-		if i := slices.Index(g.waits, edge{f, r}); i >= 0 {
+		if i := slices.Index(g.waits, edge{f, goal}); i >= 0 {
 			g.waits = slices.Delete(g.waits, i, i+1)
 		}
 	}
 }
 
-// find follows the edges from the request r, which a body waits for at the end
-// of the path, until it comes to an object that the chain f is inside of. It
-// returns the whole circle, or nil. The caller holds graph.
-func (f *Frame) find(r *Request, path []Link, seen map[*Mailbox]bool) []Link {
-	if in := f.within(r.box); in != nil {
-		// Out of that object along the own chain, and through the others back.
-		var own []Link
-		target := f.waits[len(f.waits)-1].r.String()
-		for g := f; g != in.parent; g = g.parent {
-			own = append(own, Link{Body: g.String(), For: target})
-			target = g.String()
-		}
-		slices.Reverse(own)
-		return append(own, path...)
-	}
-	if seen[r.box] {
+// check looks for a circle through the edge from f to the goal. If there is one it
+// erases the edge and returns an error, unless by could not leave. The caller holds
+// graph.
+func (f *Frame) check(goal Awaited, by quitter) error {
+	circle := f.circle(goal)
+	if circle == nil || by != nil && !by.quit() {
 		return nil
 	}
-	seen[r.box] = true
-	for _, g := range r.box.frames() {
-		for _, w := range g.waits {
-			if w.stands(g) {
-				if found := f.find(w.r, append(path, Link{Body: g.String(), For: w.r.String()}), seen); found != nil {
-					return found
+	f.erase(goal)
+	return &DeadlockError{Circle: circle}
+}
+
+// search looks for a circle through the goal of one body.
+type search struct {
+	frame *Frame
+	// held are the objects on the way that no request can get into, as far as is
+	// known, and the bodies that run there.
+	held map[*Mailbox][]*Frame
+	// For writing down the circle: the objects that are in it, and where in the
+	// body's own chain it begins.
+	seen  map[*Mailbox]bool
+	start *Frame
+}
+
+// circle returns the circle that the wait of f for the goal closes, or nil. The
+// caller holds graph.
+//
+// Whoever waits for one of several is held up only if all of them are, so it does
+// not do to follow edges until one leads back. Instead, every object on the way
+// counts as held up at first; then those are struck out that are not, as each body
+// in them can go on, until nothing changes. What is left is held up for good.
+func (f *Frame) circle(goal Awaited) []Link {
+	s := &search{frame: f, held: map[*Mailbox][]*Frame{}}
+	s.collect(goal)
+	for again := true; again; {
+		again = false
+		for box, frames := range s.held {
+			if !slices.ContainsFunc(frames, s.stuck) {
+				delete(s.held, box)
+				again = true
+			}
+		}
+	}
+	if !goal.stuck(s) {
+		return nil
+	}
+	s.seen, s.start = map[*Mailbox]bool{}, f
+	path, back := goal.way(s, f.String())
+	if !back {
+		return nil
+	}
+	// Out of the object along the own chain, and through the others back.
+	var own []Link
+	for g := f; g != s.start; g = g.parent {
+		own = append(own, Link{Body: g.parent.String(), For: g.String()})
+	}
+	slices.Reverse(own)
+	return append(own, path...)
+}
+
+// collect finds the objects on the way from the goal. Where it comes back to the
+// body's own chain it ends.
+func (s *search) collect(goal Awaited) {
+	for r := range goal.requests() {
+		if _, known := s.held[r.box]; known || !r.pending() || s.frame.within(r.box) != nil {
+			continue
+		}
+		frames := r.box.frames()
+		s.held[r.box] = frames
+		for _, f := range frames {
+			for _, e := range f.waits {
+				if e.stands(f) {
+					s.collect(e.goal)
 				}
 			}
 		}
 	}
-	return nil
+}
+
+// stuck reports whether the body waits for something that is held up.
+func (s *search) stuck(f *Frame) bool {
+	return slices.ContainsFunc(f.waits, func(e edge) bool { return e.stands(f) && e.goal.stuck(s) })
+}
+
+// came notes that the circle comes back to the body's chain at the link in.
+func (s *search) came(in *Frame) {
+	for g := s.start; g != nil; g = g.parent {
+		if g == in {
+			s.start = in // further out than any before
+			return
+		}
+	}
 }
 
 // frames returns the bodies that run in the object now and may call others.

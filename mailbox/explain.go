@@ -139,19 +139,20 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 		return nil
 	}
 	for _, e := range f.waits {
-		w := e.r
-		reason, pending := w.why()
-		if !pending {
-			continue
-		}
-		far := Far{Request: w.String(), Reason: reason}
-		if !seen[w.box] {
-			seen[w.box] = true
-			for _, g := range w.box.frames() {
-				far.Behind = append(far.Behind, g.far(seen)...)
+		for w := range e.goal.requests() {
+			reason, pending := w.why()
+			if !pending {
+				continue
 			}
+			far := Far{Request: w.String(), Reason: reason}
+			if !seen[w.box] {
+				seen[w.box] = true
+				for _, g := range w.box.frames() {
+					far.Behind = append(far.Behind, g.far(seen)...)
+				}
+			}
+			out = append(out, far)
 		}
-		out = append(out, far)
 	}
 	return out
 }

@@ -82,7 +82,8 @@ type Config struct {
 	Tag uint32
 	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
 	Dispatcher Dispatcher
-	// Workers run what has no thread of its own when the dispatcher is nil.
+	// Workers run what has no thread of its own when the dispatcher is nil, and, in
+	// any case, what follows from a request that has ended.
 	Workers Dispatcher
 	// Lend is how many requests of others a goroutine serves before it passes
 	// the object on.
@@ -442,11 +443,11 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 	var out *Request // has ended; its caller is told outside mu
 	dispatched := m.config.Dispatcher != nil
 	here := func(r *Request) bool {
-		return r == self || lend > 0 && self == nil && (r.Leaf || worker && (dispatched || r.wake == nil))
+		return r == self || lend > 0 && self == nil && (r.Leaf || worker && (dispatched || !r.called()))
 	}
 	may := func(next *kernel.Request) bool {
 		r := next.Record.(*Request)
-		return here(r) || !dispatched && r.wake != nil // its caller waits, and is its thread
+		return here(r) || !dispatched && r.called() // its caller waits, and is its thread
 	}
 	for {
 		if worker && lend == 0 {
@@ -482,7 +483,7 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 		m.carryOut(r, err)
 		if out = r; r == self {
 			self = nil
-			if r.wake != nil {
+			if r.called() {
 				r.ended, out = true, nil // its caller is here
 			}
 		}

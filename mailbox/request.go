@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -36,6 +35,14 @@ type Request struct {
 	Leaf bool
 	// Told requests have nobody who waits for their end.
 	Told bool
+	// Ticket requests are posted, and their end is told by a token, to whoever
+	// calls Redeem. They have been made by ForCall.
+	Ticket bool
+
+	granted bool // the token says: the object is yours, run
+	ended   bool // it was run by its own caller
+
+	Completion // of a Post
 
 	box   *Mailbox
 	since time.Duration   // when it arrived, on Now's clock
@@ -45,12 +52,8 @@ type Request struct {
 
 	overdue bool // it has been reported to wait for too long
 
-	wake    chan struct{} // of a Call: one token, when it is granted or has ended
-	granted bool          // the token says: the object is yours, run
-	ended   bool          // it was run by its own caller
-
-	done  atomic.Pointer[chan struct{}] // of a Post: closed when it has ended; made when asked for
-	watch func() bool                   // ends the watch over its context; guarded by mu until it runs
+	wake    chan struct{} // of a Call, or with a Ticket: one token, when it is granted or has ended
+	unwatch func() bool   // of a Post: ends the watch over its context; guarded by mu until it runs
 }
 
 // Init prepares the parts of a request that survive its reuse.
@@ -59,8 +62,13 @@ func (r *Request) Init(body Body) {
 	r.Record = r
 }
 
-// ForCall makes r a request whose caller waits for it with Mailbox.Call.
+// ForCall makes r a request whose caller waits for it with Mailbox.Call, or, if it
+// has a Ticket, with Redeem.
 func (r *Request) ForCall() { r.wake = make(chan struct{}, 1) }
+
+// called reports whether the caller's goroutine waits for r in Mailbox.Call, so
+// that it can be r's thread. The holder of a ticket cannot: there may be none.
+func (r *Request) called() bool { return r.wake != nil && !r.Ticket }
 
 // Forget lets go of everything that belonged to a call, so that the record can be
 // kept for another.
@@ -151,9 +159,9 @@ func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart st
 func (m *Mailbox) wait(ctx context.Context, r *Request) {
 	chain := ChainOf(ctx)
 	if chain != nil {
-		err := chain.enter(r)
-		defer chain.leave(r)
-		if err != nil && m.Withdraw(r) {
+		v, err := chain.enter(r, r)
+		defer chain.leave(r, v)
+		if err != nil { // it has left its queue
 			r.Body.Fail(err)
 			return
 		}
@@ -242,7 +250,7 @@ func (m *Mailbox) post(ctx context.Context, r *Request, owner bool, falsePart st
 	if ctx.Done() != nil {
 		// Registered before anybody can run it, so that the watch is in place
 		// whatever happens; the watcher takes mu first.
-		r.watch = context.AfterFunc(ctx, func() { r.WithdrawAll(ctx.Err()) })
+		r.unwatch = context.AfterFunc(ctx, func() { r.WithdrawAll(ctx.Err()) })
 	}
 	switch {
 	case !owner:
@@ -317,69 +325,64 @@ func (r *Request) Exit() {
 	m.workers().Dispatch(m)
 }
 
-// settled is what done points to once a request has ended.
-var settled = func() *chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return &c
-}()
-
 // settle tells whoever waits that the request has ended. It is called once,
-// outside mu, after the request has left the running queue; r may be nil.
+// outside mu, after the request has left the running queue, perhaps by a goroutine
+// that owns the object; so what others have to do then is handed to a worker. The
+// token is the last of it: with that the record belongs to who takes it. r may be
+// nil.
 func (r *Request) settle() {
+	if r == nil {
+		return
+	}
+	if r.unwatch != nil {
+		r.unwatch()
+	}
 	switch {
-	case r == nil:
 	case r.wake != nil:
 		r.wake <- struct{}{}
+	case r.Told:
+		r.Body.Recycle()
 	default:
-		if r.watch != nil {
-			r.watch()
-		}
-		if r.Told {
-			r.Body.Recycle()
-		} else if c := r.done.Swap(settled); c != nil {
-			close(*c)
-		}
-	}
-}
-
-// Settled reports whether a posted request has ended.
-func (r *Request) Settled() bool { return r.done.Load() == settled }
-
-// Done returns a channel that is closed when a posted request has ended.
-func (r *Request) Done() <-chan struct{} {
-	for {
-		if c := r.done.Load(); c != nil {
-			return *c
-		}
-		c := make(chan struct{})
-		if r.done.CompareAndSwap(nil, &c) {
-			return c
-		}
+		first, last := r.complete()
+		// Not the object's dispatcher, whose only thread may be the object's own.
+		follow(first, last, r.box.config.Workers)
 	}
 }
 
 // Await waits until a posted request has ended, or the context has; then the
 // context's error is returned, and the request goes its way. It fails with
 // *DeadlockError if the request waits for what the caller is inside of.
-func (r *Request) Await(ctx context.Context) error {
-	if r.Settled() {
+func (r *Request) Await(ctx context.Context) error { return r.await(ctx, r) }
+
+// Redeem is Await for a request with a Ticket, and succeeds once. Nobody else may
+// wait for the token meanwhile.
+func (r *Request) Redeem(ctx context.Context) error {
+	select {
+	case <-r.wake:
 		return nil
+	default:
 	}
 	if chain := ChainOf(ctx); chain != nil {
-		err := chain.enter(r)
-		defer chain.leave(r)
-		if err != nil && !r.Settled() {
+		v, err := chain.enter(r, nil)
+		defer chain.leave(r, v)
+		if err != nil {
 			return err
 		}
 	}
-	select {
-	case <-r.Done():
+	done := ctx.Done()
+	if done == nil {
+		<-r.wake
 		return nil
-	case <-ctx.Done():
-		if r.Settled() {
-			return nil
-		}
+	}
+	select {
+	case <-r.wake:
+		return nil
+	case <-done:
+	}
+	select {
+	case <-r.wake: // a result that is there is returned, whatever the context
+		return nil
+	default:
 		return ctx.Err()
 	}
 }

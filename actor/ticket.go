@@ -1,0 +1,132 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrAwaited is the error of an Await of a Ticket whose result has been handed out,
+// or for which somebody waits already.
+var ErrAwaited = errors.New("sluice: the ticket has been used")
+
+// Ticket is a Future for one: its result is handed out once. In return the record
+// that a waiting request needs is used again, and nothing is allocated for it. A
+// ticket that is never awaited costs its record, no more.
+//
+// A copy is the same ticket: if the request had to wait, the result goes to one of
+// them only. (A result that was there at once is in the Ticket itself, so that a
+// copy has one of its own.) The zero Ticket has the zero result and no error.
+type Ticket[R any] struct {
+	// Four words for a Ticket[int], as for a Future[int]. So the record is where the
+	// error will be.
+	life   uint64 // of the record; 0 if the result is in the ticket itself
+	result R
+	err    error // until then the record[R]
+}
+
+// record is the record of a request whose ticket has not been used.
+type record[R any] struct{ *Pending[R] }
+
+// Error implements error, and is never called.
+func (record[R]) Error() string { return "sluice: the result is to come" }
+
+// Issued returns the ticket for a result that is there.
+func Issued[R any](result R, err error) Ticket[R] {
+	return Ticket[R]{result: result, err: err}
+}
+
+// Ticketed returns the ticket of a request that was made with one and is on its way.
+func Ticketed[R any](p *Pending[R]) Ticket[R] {
+	return Ticket[R]{life: p.claim.ended + 1, err: record[R]{p}}
+}
+
+// Await waits for the result and takes it; every other Await, at the same time or
+// later, fails with ErrAwaited. If ctx ends first its error is returned, the request
+// goes its way, and the ticket stays good. So it does if Await fails with
+// *mailbox.DeadlockError, as the request waits for an object that the caller is
+// inside of.
+func (t *Ticket[R]) Await(ctx context.Context) (R, error) {
+	if t.life != 0 {
+		return t.redeem(ctx)
+	}
+	result, err := t.result, t.err
+	var none R
+	t.result, t.err = none, ErrAwaited
+	return result, err
+}
+
+// redeem is Await for a request that had to wait.
+func (t *Ticket[R]) redeem(ctx context.Context) (result R, err error) {
+	p := t.err.(record[R]).Pending
+	if !p.claim.take(t.life) {
+		return result, ErrAwaited
+	}
+	if err := p.Redeem(ctx); err != nil {
+		p.claim.giveBack()
+		return result, err
+	}
+	result, err = p.Result, p.Err
+	p.claim.end()
+	p.Body.Recycle()
+	return result, err
+}
+
+// Withdraw takes the request out of its queue if it still waits. Then it reports
+// true, the request never runs, and Await returns context.Canceled. If the request
+// runs or has ended, it reports false and changes nothing. It may be called while
+// another goroutine awaits the ticket.
+func (t *Ticket[R]) Withdraw() bool {
+	if t.life == 0 {
+		return false
+	}
+	p := t.err.(record[R]).Pending
+	// The life does not end while the lock is held.
+	p.claim.mu.Lock()
+	defer p.claim.mu.Unlock()
+	return p.claim.is(t.life) && p.WithdrawAll(context.Canceled)
+}
+
+// claim says whose a record with a ticket is. A record lives many times, one for
+// each request; a ticket is good for one life, the next after those that had ended
+// when it was made. A life ends when its result is handed out, by the only one who
+// may do that, and before the record is put where it can be made use of again. So
+// as long as a ticket's life lasts the record is that of its request, and whoever
+// finds under mu that it does may touch it until he lets go. No life comes twice,
+// and a ticket keeps its record from being collected; therefore a ticket whose life
+// is over is told so, whatever has become of the record since.
+type claim struct {
+	mu    sync.Mutex
+	ended uint64 // lives; written under mu by whoever has taken the claim
+	taken bool   // somebody waits for the result
+}
+
+// is reports whether the life is the current one. The caller holds mu.
+func (c *claim) is(life uint64) bool { return c.ended+1 == life }
+
+// take gives the caller alone the right to wait, if the life is the current one and
+// nobody has it.
+func (c *claim) take(life uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.is(life) || c.taken {
+		return false
+	}
+	c.taken = true
+	return true
+}
+
+// giveBack lets others wait.
+func (c *claim) giveBack() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken = false
+}
+
+// end ends the life.
+func (c *claim) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended++
+	c.taken = false
+}

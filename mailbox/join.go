@@ -1,0 +1,220 @@
+package mailbox
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync/atomic"
+)
+
+// Awaited is what can be waited for: a *Request that was posted, or a *Join of
+// others.
+type Awaited interface {
+	Settled() bool
+	Done() <-chan struct{}
+	Await(ctx context.Context) error
+	Then(do func(*Turn)) *Continuation
+	WithdrawAll(err error) bool
+
+	// What a circle of waiting is found by. The caller holds graph.
+	requests() iter.Seq[*Request]              // those behind it
+	stuck(s *search) bool                      // it will not end unless one of s.held does
+	way(s *search, body string) ([]Link, bool) // from a body that waits for it, and whether it leads back
+	watch(v *vigil)
+}
+
+// Join is a completion that follows from those of others: from all of them, or
+// from the first that will do. Whoever makes it sees to that, by continuations;
+// the Join knows what it is made of, so that it can be withdrawn, and circles of
+// waiting be found through it. Of must be called before it is used.
+type Join struct {
+	Completion
+	first  bool
+	parts  atomic.Pointer[[]part] // until it has ended
+	vigils []*vigil               // of bodies that wait; guarded by graph
+}
+
+// part is one of the things that a Join is made of.
+type part struct {
+	Awaited      // nil if it had ended before
+	lost    bool // it has ended, and will not do for the first; guarded by graph
+}
+
+// Of makes j the completion of all of the parts, or of the first of them. A nil
+// part is one that has ended.
+func (j *Join) Of(first bool, parts ...Awaited) {
+	j.first = first
+	all := make([]part, len(parts))
+	for i, p := range parts {
+		all[i] = part{Awaited: p, lost: first && p == nil}
+	}
+	j.parts.Store(&all)
+}
+
+// left returns the parts that the completion may still follow from.
+func (j *Join) left() iter.Seq[*part] {
+	return func(yield func(*part) bool) {
+		parts := j.parts.Load()
+		if parts == nil {
+			return
+		}
+		for i := range *parts {
+			if p := &(*parts)[i]; p.Awaited != nil && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// Await waits until j has ended, or the context has; then the context's error is
+// returned. It fails with *DeadlockError if j follows from a request that waits for
+// what the caller is inside of; of the first of several, if all that are left do.
+func (j *Join) Await(ctx context.Context) error { return j.await(ctx, j) }
+
+// WithdrawAll withdraws all requests behind j that still wait, and completes them
+// with err. It reports whether there were any. What j makes of that is another
+// matter.
+func (j *Join) WithdrawAll(err error) (some bool) {
+	for p := range j.left() {
+		some = p.WithdrawAll(err) || some
+	}
+	return some
+}
+
+// Lose says that the part i of a first-of has ended and will not do. If that was
+// what kept others from waiting in a circle, they are told: of all the events that
+// close one, this is the only one besides a wait that begins.
+func (j *Join) Lose(i int) {
+	graph.Lock()
+	defer graph.Unlock()
+	parts := j.parts.Load()
+	if parts == nil {
+		return
+	}
+	(*parts)[i].lost = true
+	for _, v := range slices.Clone(j.vigils) {
+		if v.at == nil {
+			continue // it is at this place twice, and has ended
+		}
+		if err := v.frame.check(v.goal, v.by); err != nil {
+			v.end()
+			v.doomed <- err // there is room: the vigil has ended with this
+		}
+	}
+}
+
+// vigil is the wait of a body for something that may become hopeless meanwhile.
+type vigil struct {
+	frame  *Frame
+	goal   Awaited
+	by     quitter
+	doomed chan error
+	at     []*Join // guarded by graph, as all that follows
+}
+
+// end lets nobody tell the body any more.
+func (v *vigil) end() {
+	for _, j := range v.at {
+		if i := slices.Index(j.vigils, v); i >= 0 {
+			j.vigils = slices.Delete(j.vigils, i, i+1)
+		}
+	}
+	v.at = nil
+}
+
+func (r *Request) watch(*vigil) {}
+
+func (j *Join) watch(v *vigil) {
+	if j.first {
+		j.vigils = append(j.vigils, v)
+		v.at = append(v.at, j)
+	}
+	for p := range j.left() {
+		p.watch(v)
+	}
+}
+
+func (r *Request) requests() iter.Seq[*Request] {
+	return func(yield func(*Request) bool) { yield(r) }
+}
+
+func (j *Join) requests() iter.Seq[*Request] {
+	return func(yield func(*Request) bool) {
+		for p := range j.left() {
+			for r := range p.requests() {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stuck reports whether the request waits for the chain, or at an object that is
+// held up.
+func (r *Request) stuck(s *search) bool {
+	if !r.pending() {
+		return false
+	}
+	_, held := s.held[r.box]
+	return held || s.frame.within(r.box) != nil
+}
+
+// stuck reports whether one of all parts is stuck, or all of those that may be the
+// first. A part that has ended is neither, even while its continuation is on its
+// way to say what that means for j.
+func (j *Join) stuck(s *search) bool {
+	if j.Settled() {
+		return false
+	}
+	some := false
+	for p := range j.left() {
+		switch {
+		case p.lost:
+		case p.stuck(s):
+			some = true
+			if !j.first {
+				return true
+			}
+		case j.first:
+			return false
+		}
+	}
+	return some
+}
+
+func (r *Request) way(s *search, body string) ([]Link, bool) {
+	links := []Link{{Body: body, For: r.String()}}
+	if in := s.frame.within(r.box); in != nil {
+		s.came(in)
+		return links, true
+	}
+	if s.seen[r.box] {
+		return links, false // it is in the circle already, or leads nowhere
+	}
+	s.seen[r.box] = true
+	for _, f := range s.held[r.box] {
+		for _, e := range f.waits {
+			if e.stands(f) && e.goal.stuck(s) {
+				if further, back := e.goal.way(s, f.String()); back {
+					return append(links, further...), true
+				}
+			}
+		}
+	}
+	return links, false
+}
+
+func (j *Join) way(s *search, body string) (links []Link, back bool) {
+	for p := range j.left() {
+		if p.lost || !p.stuck(s) {
+			continue
+		}
+		further, found := p.way(s, body)
+		if !j.first && found {
+			return further, true
+		}
+		links, back = append(links, further...), back || found
+	}
+	return links, back
+}
