@@ -114,7 +114,7 @@ func (f *Frame) String() string {
 type quitter interface{ quit() bool }
 
 // quit takes the request of a caller out of its queue.
-func (r *Request) quit() bool { return r.box.Withdraw(r) }
+func (r *Request) quit() bool { return r.lock().withdraw(r) }
 
 // enter draws the edge from the body f to what it is about to wait for, until
 // leave. If that closes a circle it returns an error that names the circle, and
@@ -233,11 +233,15 @@ func (f *Frame) circle(goal Awaited) []Link {
 // body's own chain it ends.
 func (s *search) collect(goal Awaited) {
 	for r := range goal.requests() {
-		if _, known := s.held[r.box]; known || !r.pending() || s.frame.within(r.box) != nil {
+		box := r.box.Load()
+		if box == nil {
+			continue // one of several that has not been handed in
+		}
+		if _, known := s.held[box]; known || !r.pending() || s.frame.within(box) != nil {
 			continue
 		}
-		frames := r.box.frames()
-		s.held[r.box] = frames
+		frames := box.frames()
+		s.held[box] = frames
 		for _, f := range frames {
 			for _, e := range f.waits {
 				if e.stands(f) {
@@ -280,12 +284,19 @@ func (m *Mailbox) frames() (frames []*Frame) {
 // pending reports whether the request has not ended. One that has been answered
 // holds nobody up, though its caller may not have taken notice yet.
 func (r *Request) pending() bool {
-	r.box.mu.Lock()
-	defer r.box.mu.Unlock()
+	m := r.lock()
+	defer m.mu.Unlock()
 	return !r.Ended()
 }
 
 // String names the request: object and operation.
 func (r *Request) String() string {
-	return r.box.host.Name() + "." + r.box.config.Rules.Operations[r.Op].Name
+	m := r.lock()
+	defer m.mu.Unlock()
+	return m.nameOf(r)
+}
+
+// nameOf names a request of this object. The caller holds mu.
+func (m *Mailbox) nameOf(r *Request) string {
+	return m.host.Name() + "." + m.config.Rules.Operations[r.Op].Name
 }

@@ -159,11 +159,11 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 
 // why returns why the request waits, and whether it has not ended.
 func (r *Request) why() (kernel.Reason, bool) {
-	r.box.mu.Lock()
-	defer r.box.mu.Unlock()
+	m := r.lock()
+	defer m.mu.Unlock()
 	switch r.State() {
-	case kernel.AtGate, kernel.Inside:
-		return r.box.kernel().Why(&r.Request), true
+	case kernel.AtDoor, kernel.AtGate, kernel.Inside:
+		return m.kernel().Why(&r.Request), true
 	case kernel.Running:
 		return kernel.Reason{}, true
 	}

@@ -153,11 +153,12 @@ func (j *Join) requests() iter.Seq[*Request] {
 // stuck reports whether the request waits for the chain, or at an object that is
 // held up.
 func (r *Request) stuck(s *search) bool {
-	if !r.pending() {
+	box := r.box.Load()
+	if box == nil || !r.pending() {
 		return false
 	}
-	_, held := s.held[r.box]
-	return held || s.frame.within(r.box) != nil
+	_, held := s.held[box]
+	return held || s.frame.within(box) != nil
 }
 
 // stuck reports whether one of all parts is stuck, or all of those that may be the
@@ -185,15 +186,16 @@ func (j *Join) stuck(s *search) bool {
 
 func (r *Request) way(s *search, body string) ([]Link, bool) {
 	links := []Link{{Body: body, For: r.String()}}
-	if in := s.frame.within(r.box); in != nil {
+	box := r.box.Load()
+	if in := s.frame.within(box); in != nil {
 		s.came(in)
 		return links, true
 	}
-	if s.seen[r.box] {
+	if s.seen[box] {
 		return links, false // it is in the circle already, or leads nowhere
 	}
-	s.seen[r.box] = true
-	for _, f := range s.held[r.box] {
+	s.seen[box] = true
+	for _, f := range s.held[box] {
 		for _, e := range f.waits {
 			if e.stands(f) && e.goal.stuck(s) {
 				if further, back := e.goal.way(s, f.String()); back {

@@ -103,7 +103,8 @@ type Config struct {
 	Patience time.Duration
 	Overdue  func(object string, w Waiting, running []Running)
 
-	plain guards.Set // operations with plain guards: one condition over the state, that the fast path asks
+	plain   guards.Set // operations with plain guards: one condition over the state, that the fast path asks
+	bounded bool       // some waiting queue is
 }
 
 // Dispatcher lends threads to objects.
@@ -155,6 +156,10 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		if plain(op) {
 			c.plain.Add(op)
 		}
+	}
+	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
+	for _, o := range c.Rules.Operations {
+		c.bounded = c.bounded || o.Bound.Overflow != kernel.Unbounded
 	}
 	return c
 }
@@ -377,6 +382,9 @@ func (m *Mailbox) release() {
 			w |= recheck
 		}
 	}
+	if m.kernel().AtDoor() {
+		w |= parked | recheck
+	}
 	if m.watched.Load() != watched {
 		m.watched.Store(watched) // before the word: who sees parked sees the set
 		m.host.Watch(watched)
@@ -399,7 +407,7 @@ func (m *Mailbox) release() {
 func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 	willing := func(next *kernel.Request) bool {
 		r := next.Record.(*Request)
-		return (r.ctx == nil || r.ctx.Err() == nil) && may(next)
+		return r.gone() == nil && may(next) && r.claim()
 	}
 	for {
 		k := m.kernel()
@@ -413,19 +421,23 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			return nil, nil
 		}
 		r := next.Record.(*Request)
-		if err == nil && m.config.Timed {
-			m.measure(r)
-		}
-		if r.ctx == nil || err != nil && err != kernel.ErrNoThread {
-			return r, err
-		}
-		if ended := r.ctx.Err(); ended != nil {
-			if err == nil {
-				k.Decline(next) // a Try, which has been started without a question
-			} else if !k.Withdraw(next) {
-				continue
+		switch gone := r.gone(); {
+		case err != nil && err != kernel.ErrNoThread:
+			if !r.claim() {
+				continue // another one of its selection runs, and nobody asks about this
 			}
-			err = ended
+		case r.lost() || gone != nil && r.sel != nil:
+			// Its caller is about to withdraw it, or does not wait for it any more.
+			k.Withdraw(next)
+			continue
+		case gone != nil && err == nil:
+			k.Decline(next) // a Try, which has been started without a question
+			err = gone
+		case gone != nil:
+			k.Withdraw(next)
+			err = gone
+		case err == nil && m.config.Timed:
+			m.measure(r)
 		}
 		return r, err
 	}
@@ -491,16 +503,16 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 }
 
 // carryOut runs r, or fails it if err is not nil, and comes back with mu held. The
-// caller owns the object.
-func (m *Mailbox) carryOut(r *Request, err error) {
+// caller owns the object. It reports false if r waits here again.
+func (m *Mailbox) carryOut(r *Request, err error) bool {
 	if err != nil {
-		r.Body.Fail(err)
+		r.fail(err)
 		m.mu.Lock()
-		return
+		return true
 	}
 	r.Body.Run()
 	m.mu.Lock()
-	m.kernel().Complete(&r.Request)
+	return m.over(r)
 }
 
 // pass gives the object, and r with it, to the caller that waits for r. The
@@ -511,6 +523,7 @@ func (m *Mailbox) pass(r, out *Request) {
 	r.granted = true
 	m.mu.Unlock()
 	out.settle()
+	r.retire()
 	r.wake <- struct{}{}
 }
 

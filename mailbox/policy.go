@@ -67,26 +67,20 @@ func ByDeadline(ctx context.Context) int64 {
 	return math.MaxInt64
 }
 
-// present notes what the policy wants to know of a new request.
-func (m *Mailbox) present(ctx context.Context, r *Request) {
+// appraise notes what the policy wants to know of a request.
+func (m *Mailbox) appraise(r *Request) {
 	if m.config.Rank != nil {
-		r.Rank = m.config.Rank(ctx)
+		r.Rank = m.config.Rank(r.ctx)
 	}
 	if m.config.Views {
-		a := attributesOf(ctx)
-		r.view = &Candidate{Client: a.client, Priority: a.priority}
-		if d, ok := ctx.Deadline(); ok {
+		a := attributesOf(r.ctx)
+		r.view = &Candidate{
+			Operation: m.config.Rules.Operations[r.Op].Name, Argument: r.Body.Argument(),
+			Client: a.client, Priority: a.priority,
+		}
+		if d, ok := r.ctx.Deadline(); ok {
 			r.view.Deadline = d
 		}
-		m.represent(r)
-	}
-}
-
-// represent is present for a request that has another operation now.
-func (m *Mailbox) represent(r *Request) {
-	if r.view != nil {
-		r.view.Operation = m.config.Rules.Operations[r.Op].Name
-		r.view.Argument = r.Body.Argument()
 	}
 }
 
@@ -139,7 +133,7 @@ func Choosing(choose func(eligible []*Candidate) int) *kernel.Policy {
 // was asked about r and others. If there is no value the policy has called
 // runtime.Goexit, and the goroutine is to be kept from leaving the object locked.
 func (r *Request) misjudged(policy string, value any, about ...*kernel.Request) error {
-	m := r.box
+	m := r.box.Load()
 	err := &PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: debug.Stack()}
 	if value == nil {
 		err.Value = "it ended its goroutine (runtime.Goexit)"
@@ -152,8 +146,7 @@ func (r *Request) misjudged(policy string, value any, about ...*kernel.Request) 
 // Rerank gives a waiting request another rank, and reports whether it was waiting.
 // If it was not, or its object is not ordered by rank, nothing has changed.
 func (r *Request) Rerank(rank int64) bool {
-	m := r.box
-	m.mu.Lock()
+	m := r.lock()
 	if m.config.Rank == nil || !r.Waits() {
 		m.mu.Unlock()
 		return false

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -44,13 +45,23 @@ type Request struct {
 
 	Completion // of a Post
 
-	box   *Mailbox
+	// box is where the request is or was last. A posted one that is requeued goes
+	// from one to another; box changes under the mu of the one that it leaves, and
+	// what the kernel knows of the request under that of the one that it is in.
+	// So who has locked the box, and finds that it still is, may look: see lock.
+	box   atomic.Pointer[Mailbox]
 	since time.Duration   // when it arrived, on Now's clock
-	ctx   context.Context // its caller's; nil if it cannot end
+	ctx   context.Context // its caller's
+	ends  bool            // ctx may end
 	frame *Frame          // of a body that may call other objects
 	view  *Candidate      // as its policy sees it, if that wants to
+	home  Body            // its own, which Body is unless it has been requeued
+	sel   *Selection      // it is one of several, of which one is to run
+	hop   *Hop            // its body has asked for this, and has returned
 
-	overdue bool // it has been reported to wait for too long
+	ran       []string // the bodies that have run, of one that has been requeued
+	committed bool     // may not be withdrawn any more
+	overdue   bool     // has been reported to wait for too long
 
 	wake    chan struct{} // of a Call, or with a Ticket: one token, when it is granted or has ended
 	unwatch func() bool   // of a Post: ends the watch over its context; guarded by mu until it runs
@@ -58,7 +69,7 @@ type Request struct {
 
 // Init prepares the parts of a request that survive its reuse.
 func (r *Request) Init(body Body) {
-	r.Body = body
+	r.Body, r.home = body, body
 	r.Record = r
 }
 
@@ -72,7 +83,46 @@ func (r *Request) called() bool { return r.wake != nil && !r.Ticket }
 
 // Forget lets go of everything that belonged to a call, so that the record can be
 // kept for another.
-func (r *Request) Forget() { r.ctx, r.frame, r.view = nil, nil, nil }
+func (r *Request) Forget() {
+	r.Body = r.home
+	r.box.Store(nil)
+	r.ctx, r.frame, r.view, r.sel, r.hop, r.ran = nil, nil, nil, nil, nil, nil
+	r.Fresh()
+}
+
+// Recycle says that nobody will look at the request any more.
+func (r *Request) Recycle() { r.home.Recycle() }
+
+// lock locks the mailbox that the request is in, and returns it.
+func (r *Request) lock() *Mailbox {
+	for {
+		m := r.box.Load()
+		m.mu.Lock()
+		if r.box.Load() == m {
+			return m
+		}
+		m.mu.Unlock()
+	}
+}
+
+// fail keeps err as the result of the request, which is not to run. What it is
+// about has the exclusion.
+func (r *Request) fail(err error) {
+	err = Named(r.box.Load().host.Name(), err)
+	if len(r.ran) > 0 {
+		err = &RequeuedError{Ran: r.ran, Cause: err}
+	}
+	r.Body.Fail(err)
+}
+
+// gone returns the error of the request's context, if that has ended and the
+// request may be withdrawn.
+func (r *Request) gone() error {
+	if !r.ends || r.committed {
+		return nil
+	}
+	return r.ctx.Err()
+}
 
 // started is when this process began, on a clock outside of any synctest bubble.
 var started = time.Now()
@@ -91,24 +141,29 @@ func Bubbled(now time.Duration) bool { return now < 0 }
 // body then. If the context ends while the request waits, it leaves its queue,
 // never runs, and fails with the context's error at once.
 func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
+	r.Prepare(ctx, now)
 	m.mu.Lock()
+	r.box.Store(m)
 	if c := m.closed; c != nil {
 		m.mu.Unlock()
-		r.Body.Fail(c.err)
+		r.fail(c.err)
 		return
 	}
-	m.call(ctx, r, m.engage(), "", now)
+	m.call(r, m.engage(), "")
+	r.follow()
 }
 
 // CallHeld is Call for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if m.alone(r.Op) && m.join(ctx, r, falsePart, now) {
-		m.wait(ctx, r)
+	if m.alone(r.Op) && m.join(r, falsePart) {
+		m.wait(r)
 	} else {
-		m.call(ctx, r, true, falsePart, now)
+		m.call(r, true, falsePart)
 	}
+	r.follow()
 }
 
 // alone makes the calling goroutine, which has taken the object on the fast path
@@ -125,9 +180,9 @@ func (m *Mailbox) alone(op int) bool {
 // join makes a request wait whose guard was found false by the calling goroutine,
 // which owns the object alone, and gives the object back. If the kernel has
 // others to consider it does nothing and reports false.
-func (m *Mailbox) join(ctx context.Context, r *Request, falsePart string, now time.Duration) bool {
+func (m *Mailbox) join(r *Request, falsePart string) bool {
 	k := m.kernel()
-	m.prepare(ctx, r, now)
+	m.present(r)
 	if !k.Join(&r.Request, falsePart) {
 		return false
 	}
@@ -137,8 +192,8 @@ func (m *Mailbox) join(ctx context.Context, r *Request, falsePart string, now ti
 }
 
 // call is the way of a request whose caller waits. It is called with mu held.
-func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart string, now time.Duration) {
-	m.arrive(ctx, r, falsePart, now)
+func (m *Mailbox) call(r *Request, owner bool, falsePart string) {
+	m.arrive(r, falsePart)
 	switch {
 	case !owner:
 		m.mu.Unlock()
@@ -146,67 +201,93 @@ func (m *Mailbox) call(ctx context.Context, r *Request, owner bool, falsePart st
 		m.mu.Unlock()
 		m.config.Dispatcher.Dispatch(m)
 	default:
-		m.serve(r, m.lend(ChainOf(ctx) == nil), false)
-		if r.ended {
-			return
-		}
+		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
 	}
-	m.wait(ctx, r)
+	m.wait(r)
 }
 
 // wait waits for the end of a request that has arrived, or for the object, to run
-// it.
-func (m *Mailbox) wait(ctx context.Context, r *Request) {
-	chain := ChainOf(ctx)
+// it; as often as its body asks to be requeued here.
+func (m *Mailbox) wait(r *Request) {
+	if r.ended {
+		return
+	}
+	chain := ChainOf(r.ctx)
 	if chain != nil {
 		v, err := chain.enter(r, r)
 		defer chain.leave(r, v)
 		if err != nil { // it has left its queue
-			r.Body.Fail(err)
+			r.fail(err)
 			return
 		}
 	}
-	if done := ctx.Done(); done == nil {
-		<-r.wake
-	} else {
-		select {
-		case <-r.wake:
-		case <-done:
-			if m.Withdraw(r) {
-				r.Body.Fail(ctx.Err())
-				return
-			}
-			// It runs, or has been granted: there will be a token.
+	for !r.ended {
+		if !r.ends {
 			<-r.wake
+		} else {
+			select {
+			case <-r.wake:
+			case <-r.ctx.Done():
+				if m.Withdraw(r) {
+					r.fail(r.ctx.Err())
+					return
+				}
+				// It runs, or has been granted, or may not be withdrawn: there will
+				// be a token.
+				<-r.wake
+			}
 		}
+		m.told(r, chain)
 	}
-	r.ended = true // the token is taken: nothing is owed to us, and Forsake has nothing to do
+}
+
+// told carries on when the token has been taken of a request that is here.
+func (m *Mailbox) told(r *Request, chain *Frame) {
+	r.ended = true // nothing is owed to us, and Forsake has nothing to do
 	if !r.granted {
 		return
 	}
 	// The object is ours.
-	if err := ctx.Err(); err != nil {
+	if err := r.gone(); err != nil {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
 		m.serve(nil, 0, false) // its caller has better things to do than to serve others
-		r.Body.Fail(err)
+		r.fail(err)
 		return
 	}
 	r.Body.Run()
 	m.mu.Lock()
-	m.kernel().Complete(&r.Request)
-	m.serve(nil, m.lend(chain == nil), false)
+	self := r
+	if r.granted = false; m.over(r) {
+		self = nil
+	} else {
+		r.ended = false
+	}
+	m.serve(self, m.lend(chain == nil), false)
 }
 
-// prepare makes r a new request of this object.
-func (m *Mailbox) prepare(ctx context.Context, r *Request, now time.Duration) {
-	r.box, r.since = m, now
-	r.granted, r.ended = false, false
-	if ctx.Done() != nil {
-		r.ctx = ctx
+// over says to the kernel that the body of r has returned, unless it asks to be
+// requeued here; then it reports false, and r waits again, or has failed. The
+// caller owns the object and holds mu.
+func (m *Mailbox) over(r *Request) bool {
+	if h := r.hop; h != nil && (h.Box == nil || h.Box == m) {
+		return !m.requeue(r, h)
 	}
+	m.kernel().Complete(&r.Request)
+	return true
+}
+
+// Prepare makes r a new request, which is about to be handed in.
+func (r *Request) Prepare(ctx context.Context, now time.Duration) {
+	r.ctx, r.ends, r.since = ctx, ctx.Done() != nil, now
+	r.granted, r.ended, r.committed = false, false, false
+}
+
+// present makes r a request of this object. The caller holds mu.
+func (m *Mailbox) present(r *Request) {
+	r.box.Store(m)
 	if m.config.Rank != nil || m.config.Views {
-		m.present(ctx, r)
+		m.appraise(r)
 	}
 	if m.config.Patience > 0 {
 		m.guard(r)
@@ -214,12 +295,33 @@ func (m *Mailbox) prepare(ctx context.Context, r *Request, now time.Duration) {
 }
 
 // arrive hands r to the kernel. The caller holds mu and has engaged.
-func (m *Mailbox) arrive(ctx context.Context, r *Request, falsePart string, now time.Duration) {
-	m.prepare(ctx, r, now)
+func (m *Mailbox) arrive(r *Request, falsePart string) {
+	m.present(r)
 	k := m.kernel()
 	k.Arrive(&r.Request)
 	if falsePart != "" {
 		k.Refuted(&r.Request, falsePart)
+	}
+	if m.config.bounded {
+		m.turnAway()
+	}
+}
+
+// turnAway tells those who have failed as a queue is full, without waiting for the
+// owner to ask. It is called with mu held, and lets go of it meanwhile. A failed
+// request is of no concern to the kernel any more, so that anybody who holds mu may
+// say so.
+func (m *Mailbox) turnAway() {
+	for next, err := m.kernel().Failed(); next != nil; next, err = m.kernel().Failed() {
+		r := next.Record.(*Request)
+		if !r.claim() {
+			continue
+		}
+		m.mu.Unlock()
+		r.retire()
+		r.fail(err)
+		r.settle()
+		m.mu.Lock()
 	}
 }
 
@@ -227,31 +329,29 @@ func (m *Mailbox) arrive(ctx context.Context, r *Request, falsePart string, now 
 // request waits, it leaves its queue and fails with the context's error. An error
 // means that the request was not taken and nothing has changed.
 func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error {
+	r.Prepare(ctx, now)
 	m.mu.Lock()
 	if c := m.closed; c != nil {
 		m.mu.Unlock()
 		return c.err
 	}
-	return m.post(ctx, r, m.engage(), "", now)
+	m.post(r, m.engage(), "")
+	return nil
 }
 
 // PostHeld is Post for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
-func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) error {
+func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if m.alone(r.Op) && ctx.Done() == nil && m.join(ctx, r, falsePart, now) {
-		return nil
+	if !(m.alone(r.Op) && !r.ends && m.join(r, falsePart)) {
+		m.post(r, true, falsePart)
 	}
-	return m.post(ctx, r, true, falsePart, now)
 }
 
-func (m *Mailbox) post(ctx context.Context, r *Request, owner bool, falsePart string, now time.Duration) error {
-	m.arrive(ctx, r, falsePart, now)
-	if ctx.Done() != nil {
-		// Registered before anybody can run it, so that the watch is in place
-		// whatever happens; the watcher takes mu first.
-		r.unwatch = context.AfterFunc(ctx, func() { r.WithdrawAll(ctx.Err()) })
-	}
+func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
+	m.arrive(r, falsePart)
+	r.heed()
 	switch {
 	case !owner:
 		m.mu.Unlock()
@@ -259,18 +359,31 @@ func (m *Mailbox) post(ctx context.Context, r *Request, owner bool, falsePart st
 		m.mu.Unlock()
 		m.config.Dispatcher.Dispatch(m)
 	case r.Leaf:
-		m.serve(r, m.lend(ChainOf(ctx) == nil), false)
+		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
 	default:
 		m.serve(nil, 0, false)
 	}
-	return nil
+}
+
+// heed withdraws a posted request when its context ends. It is called with mu
+// held, before anybody can run the request, so that the watch is in place whatever
+// happens; the watcher takes mu first.
+func (r *Request) heed() {
+	if r.ends {
+		r.unwatch = context.AfterFunc(r.ctx, func() { r.WithdrawAll(r.ctx.Err()) })
+	}
 }
 
 // Withdraw takes a waiting request out of its queue and reports whether it was
 // there: if so it never ran and never will.
 func (m *Mailbox) Withdraw(r *Request) bool {
 	m.mu.Lock()
-	if !m.kernel().Withdraw(&r.Request) {
+	return m.withdraw(r)
+}
+
+// withdraw is Withdraw with mu held, and releases it.
+func (m *Mailbox) withdraw(r *Request) bool {
+	if r.committed || !m.kernel().Withdraw(&r.Request) {
 		m.mu.Unlock()
 		return false
 	}
@@ -304,10 +417,10 @@ func (m *Mailbox) unpark() {
 // WithdrawAll withdraws a posted request and completes it with err, unless it
 // runs or has ended already.
 func (r *Request) WithdrawAll(err error) bool {
-	if !r.box.Withdraw(r) {
+	if !r.lock().withdraw(r) {
 		return false
 	}
-	r.Body.Fail(err)
+	r.fail(err)
 	r.settle()
 	return true
 }
@@ -316,7 +429,7 @@ func (r *Request) WithdrawAll(err error) bool {
 // fails, and a worker takes over the object from the dying goroutine. It is
 // called by the body, in a deferred function.
 func (r *Request) Exit() {
-	m := r.box
+	m := r.box.Load()
 	r.Body.Fail(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.Op].Name})
 	m.mu.Lock()
 	m.kernel().Complete(&r.Request)
@@ -334,18 +447,23 @@ func (r *Request) settle() {
 	if r == nil {
 		return
 	}
+	if r.hop != nil && !r.called() {
+		r.move()
+		return
+	}
 	if r.unwatch != nil {
 		r.unwatch()
+		r.unwatch = nil
 	}
 	switch {
 	case r.wake != nil:
 		r.wake <- struct{}{}
 	case r.Told:
-		r.Body.Recycle()
+		r.Recycle()
 	default:
 		first, last := r.complete()
 		// Not the object's dispatcher, whose only thread may be the object's own.
-		follow(first, last, r.box.config.Workers)
+		follow(first, last, r.box.Load().config.Workers)
 	}
 }
 
@@ -390,8 +508,9 @@ func (r *Request) Redeem(ctx context.Context) error {
 // Forsake is called by a goroutine that dies in the middle of Call, because its
 // body, or a guard it asked, has left through runtime.Goexit. If the request has
 // not ended with that it is withdrawn, or passed over when it is granted.
-func (m *Mailbox) Forsake(r *Request) {
-	if r.box != m || m.Withdraw(r) {
+func (r *Request) Forsake() {
+	m := r.box.Load()
+	if m == nil || r.ended || m.Withdraw(r) {
 		return
 	}
 	m.mu.Lock()
@@ -448,16 +567,18 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 	k := m.kernel()
 	k.Close(c.err)
 	owner := m.engage()
-	fail := func(r *Request, err error) {
-		m.mu.Unlock()
-		r.Body.Fail(err)
-		r.settle()
-		m.mu.Lock()
-	}
 	// Nothing starts any more, so that what Next returns has failed, and anybody
 	// who holds mu may say so, whoever owns the object.
 	for next, err := k.Next(); next != nil; next, err = k.Next() {
-		fail(next.Record.(*Request), err)
+		r := next.Record.(*Request)
+		if !r.claim() {
+			continue
+		}
+		m.mu.Unlock()
+		r.retire()
+		r.fail(err)
+		r.settle()
+		m.mu.Lock()
 	}
 	if owner {
 		m.release()
