@@ -176,6 +176,9 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 		return r, err
 	}
 	if o.class.typ != op.typ {
+		if heir := op.heir(o.class.typ); heir != nil {
+			return heir.begin(ctx, o, arg, how, p)
+		}
 		return r, &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.typ.name}
 	}
 	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {

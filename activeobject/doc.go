@@ -47,6 +47,9 @@
 //
 //	func init() { request = activeobject.Entry(bursts, "request", …) }
 //
+// A type can be derived from another, with stronger guards, further operations or
+// other options, while the other stays as it is: see Derive.
+//
 // # Calls
 //
 // Who would rather call methods writes a client proxy, a struct around the object:

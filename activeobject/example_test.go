@@ -67,6 +67,88 @@ func ExampleType_Default() {
 	// 20 <nil>
 }
 
+// A sealed stock is a stock under a seal. Its declaration knows the stock's
+// operations, and the stock's knows nothing of seals.
+type SealedStock struct {
+	Stock
+	sealed bool
+}
+
+func (s *SealedStock) Seal()        { s.sealed = true }
+func (s *SealedStock) Break()       { s.sealed = false }
+func (s *SealedStock) Broken() bool { return !s.sealed }
+
+func ExampleDerive() {
+	sealedStocks := activeobject.Derive(stocks, "sealed stock", func(s *SealedStock) *Stock { return &s.Stock }).
+		Strengthen("seal broken", (*SealedStock).Broken) // for all that is inherited
+	seal := activeobject.Procedure(sealedStocks, "seal", activeobject.Do((*SealedStock).Seal))
+	breakSeal := activeobject.Procedure(sealedStocks, "break seal", activeobject.Do((*SealedStock).Break))
+	order := activeobject.In(sealedStocks, stockOrder) // the inherited operation
+
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	bolts := activeobject.Must(activeobject.New(system, sealedStocks, &SealedStock{Stock: Stock{pieces: 10}}, activeobject.Named("bolts")))
+
+	ctx := context.Background()
+	seal.Call(ctx, bolts, activeobject.None{})
+	waiting := order.Send(ctx, bolts, 4)
+	_, err := order.Try(ctx, bolts, 2)
+	fmt.Println(err)
+	breakSeal.Call(ctx, bolts, activeobject.None{})
+	fmt.Println(waiting.Await(ctx))
+	// Output:
+	// sluice: bolts: order would wait: guard "seal broken" is false
+	// 6 <nil>
+}
+
+func ExampleSame() {
+	// A rationed stock hands out three at most, and can be emptied. It has no
+	// state of its own, so that the handles of the stock are its handles too.
+	rationed := activeobject.Derive(stocks, "rationed stock", activeobject.Same)
+	activeobject.In(rationed, stockOrder).WhenArg("within ration", func(_ *Stock, n int) bool { return n <= 3 })
+	empty := activeobject.Procedure(rationed, "empty", activeobject.Do(func(s *Stock) { s.pieces = 0 }))
+
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	bread := activeobject.Must(activeobject.New(system, rationed, &Stock{pieces: 10}, activeobject.Named("bread")))
+
+	ctx := context.Background()
+	fmt.Println(stockOrder.Call(ctx, bread, 3))
+	_, err := stockOrder.Try(ctx, bread, 4)
+	fmt.Println(err)
+	empty.Call(ctx, bread, activeobject.None{})
+	_, err = stockOrder.Try(ctx, bread, 1)
+	fmt.Println(err)
+	// Output:
+	// 7 <nil>
+	// sluice: bread: order would wait: guard "within ration" is false
+	// sluice: bread: order would wait: guard "in stock" is false
+}
+
+func ExampleOperation_Override() {
+	// A counted stock also knows how often it was ordered from.
+	type Counted struct {
+		Stock
+		orders int
+	}
+	counted := activeobject.Derive(stocks, "counted stock", func(c *Counted) *Stock { return &c.Stock })
+	order := activeobject.In(counted, stockOrder).Override(func(c *Counted, n int) (int, error) {
+		c.orders++
+		return c.Stock.Order(n)
+	})
+	orders := activeobject.Function(counted, "orders", activeobject.Get(func(c *Counted) int { return c.orders }))
+
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	bolts := activeobject.Must(activeobject.New(system, counted, &Counted{Stock: Stock{pieces: 10}}))
+	ctx := context.Background()
+	fmt.Println(order.Call(ctx, bolts, 4))
+	fmt.Println(orders.Call(ctx, bolts, activeobject.None{}))
+	// Output:
+	// 6 <nil>
+	// 1 <nil>
+}
+
 func ExampleProcedure() {
 	stocks := activeobject.NewType[Stock]("stock")
 	deliver := activeobject.Procedure(stocks, "deliver", (*Stock).Deliver)

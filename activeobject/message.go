@@ -53,7 +53,7 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 		refuse("type %q has no operation %q", o.class.typ.name, m.Operation)
 		return
 	}
-	if !op.tell(o, m.Argument, answer) {
+	if !op.self.answer(o, m.Argument, answer) {
 		refuse("operation %q does not take an argument of type %T", m.Operation, m.Argument)
 	}
 }
@@ -61,9 +61,9 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 // answer carries out the operation for a message, and reports false if the
 // argument is of the wrong type.
 func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any, error)) bool {
-	arg, ok := argument.(A)
-	if _, none := any(arg).(None); !ok && (argument != nil || !none && any(arg) != nil) {
-		return false // nil stands for no argument, and for a nil interface
+	arg, ok := op.accept(argument)
+	if !ok {
+		return false
 	}
 	p := op.newRequest(false)
 	p.reply = func(r R, err error) {

@@ -146,16 +146,15 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 	}
 	name := s.name
 	s.name = ""
-	o := &Object[T]{class: t.class(system, &s), state: state, id: t.count.Add(1)}
+	o := &Object[T]{state: state}
+	if missing := t.bind(state, t, &o.box); missing != "" {
+		return nil, &OptionError{Type: t.name, Option: "state", Reason: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
+	}
+	o.class, o.id = t.class(system, &s), t.count.Add(1)
 	if name != "" {
 		o.who.Store(&identity{name: name})
 	}
 	o.box.Init(&o.class.config, o)
-	if q, ok := any(state).(interface {
-		bind(t any, box *mailbox.Mailbox)
-	}); ok {
-		q.bind(t, &o.box)
-	}
 	err := system.Join(o)
 	if err == nil && name != "" {
 		_, err = o.address()
@@ -263,7 +262,7 @@ func (o *Object[T]) Ended() {
 func (o *Object[T]) Seat() *int { return &o.seat }
 
 // bind gives the embedded Queues of the state its object.
-func (q *Queues) bind(t any, box *mailbox.Mailbox) { q.typ, q.box = t, box }
+func (q *Queues) bind(t kin, box *mailbox.Mailbox) { q.typ, q.box = t, box }
 
 // Queues shows the bodies and guards of an object how many requests wait where:
 // Ada's 'Count. Embed it in the state; New connects it. Until then nobody waits,
@@ -271,14 +270,14 @@ func (q *Queues) bind(t any, box *mailbox.Mailbox) { q.typ, q.box = t, box }
 //
 // A guard that looks at it must be declared by WhenWaiting.
 type Queues struct {
-	typ any
+	typ kin
 	box *mailbox.Mailbox
 }
 
 // Waiting returns how many requests wait for the operation inside the object. A
 // request that is being considered counts itself; a body that runs, a Try, and
 // those that arrived while a body runs do not.
-func (q *Queues) Waiting(op interface{ at(t any) (int, bool) }) int {
+func (q *Queues) Waiting(op interface{ at(t kin) (int, bool) }) int {
 	if q.box == nil {
 		return 0
 	}

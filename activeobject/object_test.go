@@ -1,6 +1,8 @@
 package activeobject
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -46,4 +48,33 @@ func TestObjectsWithAGoroutineOfTheirOwnDoNotShareIt(t *testing.T) {
 	typ := NewType[int]("number").Default(Dedicated())
 	one, other := Must(New(system, typ, new(int))), Must(New(system, typ, new(int)))
 	require.NotSame(t, one.box.Dispatcher(), other.box.Dispatcher())
+}
+
+// A derived type's operation is made from its base's: whoever adds a field to an
+// operation says here what becomes of it, and sees to it in lift and in erase.
+func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
+	const (
+		carried = "copied, with all that is in it" // by lift and erase
+		lifted  = "applied to a part of the state" // by lift, and by erase to an argument of any type
+		settled = "found when the type is sealed"  // by settle
+		remade  = "made anew"                      // by newOperation
+		own     = "what the derived type adds"
+	)
+	want := map[string]string{
+		"traits": carried, "forms": carried,
+		"leaf": lifted, "blocks": lifted, "guarded": lifted, "inherited": lifted,
+		"idle": settled, "mark": settled, "plain": settled, "askState": settled,
+		"typ": remade, "self": remade, "records": remade, "tells": remade,
+		"parts": own, "taker": own,
+	}
+	got := map[string]string{}
+	for _, typ := range []reflect.Type{reflect.TypeFor[Operation[int, int, int]](), reflect.TypeFor[operation[int]]()} {
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Name, "[")
+			if name != "operation" { // the second of the two
+				got[name] = want[name]
+			}
+		}
+	}
+	require.Equal(t, want, got)
 }

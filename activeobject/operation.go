@@ -2,29 +2,48 @@ package activeobject
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/sluice-go/sluice/guards"
-	"github.com/sluice-go/sluice/mailbox"
 	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Operation is the handle of a declared operation of objects with state T: it
 // takes an A and returns an R. Handles are made by Procedure, Entry, Function
-// and their Ctx forms; they may be used from any goroutine once their type is
-// sealed.
+// and their Ctx forms, and for derived types by In; they may be used from any
+// goroutine once their type is sealed.
 type Operation[T, A, R any] struct {
 	operation[T]
-	leaf    func(*T, A) (R, error)
-	blocks  func(*T, context.Context, A) (R, error)
-	guarded guards.Guard[T, A]
+	idle, mark uint64 // what the fast path compares and swaps
+	leaf       func(*T, A) (R, error)
+	blocks     func(*T, context.Context, A) (R, error)
+	guarded    guards.Guard[T, A] // the parts and what is inherited, once the type is sealed
+	forms[A]
 
-	// What the fast path compares and swaps, and which guard it asks.
-	idle, mark uint64
-	changed    bool      // the body may change the state
-	records    sync.Pool // of *request[T, A, R] for Call and Try
-	tells      sync.Pool // and for Tell
+	parts     []guards.Guard[T, A]      // added by Guard
+	inherited func() guards.Guard[T, A] // of a derived type's: its base's, which may be zero
+
+	records sync.Pool // of *request[T, A, R] for Call and Try
+	tells   sync.Pool // and for Tell
+}
+
+// forms is what depends on the argument but not on the state. A derived type's
+// operation begins with a copy of its base's.
+type forms[A any] struct {
+	accept func(any) (A, bool) // the argument of a message
+}
+
+// erase returns the forms for an argument of any type that is in fact an A.
+func (f forms[A]) erase() forms[any] {
+	return forms[any]{accept: func(a any) (any, bool) { return f.accept(a) }}
+}
+
+// accept is for an argument that comes in a message: nil stands for no argument,
+// and for a nil interface.
+func accept[A any](argument any) (A, bool) {
+	arg, ok := argument.(A)
+	_, none := any(arg).(None)
+	return arg, ok || argument == nil && (none || any(arg) == nil)
 }
 
 // Procedure declares an operation that may change the state and is always open.
@@ -69,14 +88,17 @@ func FunctionCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Con
 }
 
 func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
-	op := &Operation[T, A, R]{leaf: leaf, blocks: blocks, changed: kind != kernel.Function}
-	op.kind, op.name = kind, name
-	op.tell = op.answer
+	op := newOperation[T, A, R](t)
+	op.leaf, op.blocks = leaf, blocks
+	op.kind, op.name, op.changed = kind, name, kind != kernel.Function
+	op.accept = accept[A]
 	t.add(&op.operation, leaf != nil || blocks != nil)
-	op.idle, op.mark = mailbox.Idle(t.tag), mailbox.Mark(op.index)
-	if leaf == nil {
-		op.idle = mailbox.Never // no fast path: its bodies are known to the kernel, so that circles of waiting can be followed
-	}
+	return op
+}
+
+func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
+	op := &Operation[T, A, R]{}
+	op.typ, op.self = t, op
 	op.records.New = func() any { return op.newRequest(true) }
 	op.tells.New = func() any { return op.newRequest(false) }
 	return op
@@ -103,35 +125,21 @@ func (op *Operation[T, A, R]) WhenWaiting(name string, holds func(*T) bool) *Ope
 }
 
 // Guard makes an entry wait until the guard holds. Added to another guard, both
-// must hold. It returns the operation, and panics if that is not an entry, the
-// guard has no condition, or the type is sealed.
+// must hold. It returns the operation. An inherited procedure (see In) becomes an
+// entry by it. It panics if the operation cannot wait, the guard has no condition,
+// the type is sealed, or In has handed on the operation to a derived type.
 func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
-	t := op.typ
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	where := fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, t.name)
 	switch {
-	case op.kind != kernel.Entry:
-		panic(where + " has a guard: only entries wait; declare it with Entry")
-	case t.sealed:
-		panic(where + " gets a guard after the first object was made: add it where the entry is declared")
+	case op.kind != kernel.Entry && op.inherited == nil:
+		panic(op.where() + " has a guard: only entries wait; declare it with Entry")
+	case op.kind == kernel.Function:
+		panic(op.where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
 	case g.IsZero():
-		panic(where + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
-	case !op.guarded.IsZero():
-		g = guards.And(op.guarded, g)
+		panic(op.where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
 	}
-	op.guarded = g
-	op.guard, op.looks = g.Name(), g.Looks()
-	op.plain, op.askState = g.Simple(), nil
-	if op.looks&guards.AtWaiting != 0 {
-		op.idle = mailbox.Never // no fast path: a request that arrives counts itself
-	}
-	if op.looks&guards.AtArgument == 0 {
-		op.askState = func(s *T) string {
-			var none A
-			return g.Ask(s, none)
-		}
-	}
+	defer op.declaring("a guard")()
+	op.parts = append(op.parts, g)
+	op.kind = kernel.Entry
 	return op
 }
 
@@ -141,14 +149,14 @@ func (op *Operation[T, A, R]) Name() string { return op.name }
 // Waiting returns how many requests wait for the operation at the object, those
 // included that stand behind a running body and have not been let in yet.
 func (op *Operation[T, A, R]) Waiting(o *Object[T]) int {
-	if o.class.typ != op.typ {
+	if !o.class.typ.extends(op.typ) {
 		return 0
 	}
 	return o.box.Queued(op.index)
 }
 
-// at returns the operation's number if t is its type.
-func (op *operation[T]) at(t any) (int, bool) { return op.index, t == any(op.typ) }
+// at returns the operation's number in t, if that is its type or inherits it.
+func (op *operation[T]) at(t kin) (int, bool) { return op.index, t.extends(op.typ) }
 
 // NoArg adapts a method that takes no argument to the form of a body.
 func NoArg[T, R any](body func(*T) (R, error)) func(*T, None) (R, error) {

@@ -2,6 +2,7 @@ package activeobject
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,33 +17,91 @@ import (
 type None = guards.None
 
 // Type is the declaration of a kind of shared object, whose state is a T: its
-// name and its operations. It is sealed by its first object; from then on it may
-// be used from any goroutine.
+// name and its operations. It is sealed by its first object, those of types that
+// are derived from it included; from then on it may be used from any goroutine.
 type Type[T any] struct {
 	name string
 	tag  uint32
+	base parent[T] // nil unless it is derived
+	line []any     // the type, its base, and so on
 
-	mu     sync.Mutex
-	sealed bool
-	ops    []*operation[T]
-	byName map[string]*operation[T]
-	rules  *kernel.Rules // of the active object: one request at a time
-	count  atomic.Uint64 // objects so far
+	mu      sync.Mutex
+	settled bool                     // the declaration has ended
+	ops     []*operation[T]          // until then without those it inherits
+	byName  map[string]*operation[T] // likewise
+	rules   *kernel.Rules            // of the active object: one request at a time; nil until an object is made
+	count   atomic.Uint64            // objects so far
 
 	defaults settings
+	own      bool                 // the defaults are not those of the base
+	taken    map[string]handle[T] // inherited operations that In has returned
+	stronger []strengthening[T]
 }
 
 // operation is what a type knows of an operation without its argument and result.
 type operation[T any] struct {
+	traits
 	typ      *Type[T]
-	index    int
-	name     string
-	kind     kernel.Kind
-	guard    string
-	looks    guards.Looks
-	plain    func(*T) bool                                                 // the guard, if it is one condition over the state
-	askState func(*T) string                                               // the guard, if it does not look at the argument
-	tell     func(o *Object[T], argument any, reply func(any, error)) bool // runs it for a message
+	plain    func(*T) bool   // the guard, if it is one condition over the state
+	askState func(*T) string // the guard, if it does not look at the argument
+	self     handle[T]
+	taker    string // the derived type to which In has handed it on
+}
+
+// traits is what does not depend on any type parameter. A derived type's operation
+// begins with a copy of its base's.
+type traits struct {
+	index   int
+	name    string
+	kind    kernel.Kind
+	guard   string
+	looks   guards.Looks
+	changed bool // the body may change the state
+}
+
+// handle is an *Operation[T, A, R] of whatever A and R.
+type handle[T any] interface {
+	describe() *operation[T]
+	// answer runs it for a message.
+	answer(o *Object[T], argument any, reply func(any, error)) bool
+	// settle ends its declaration.
+	settle(index int)
+	// extend makes it one of a derived type with the same state.
+	extend(d *derivation[T, T]) handle[T]
+	// erase makes it one that takes and returns anything.
+	erase() *Operation[T, any, any]
+}
+
+func (op *operation[T]) describe() *operation[T] { return op }
+
+// of returns the operation's type.
+func (op *operation[T]) of() any { return op.typ }
+
+// where names the operation in the text of a panic.
+func (op *operation[T]) where() string {
+	return fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, op.typ.name)
+}
+
+// declaring locks the type for a change of the operation's declaration, and
+// returns what unlocks it. It panics if it is too late.
+func (op *operation[T]) declaring(what string) (done func()) {
+	op.typ.mu.Lock()
+	switch {
+	case op.typ.settled:
+		op.typ.mu.Unlock()
+		panic(fmt.Sprintf("%s gets %s after the first object was made: add it where the %s is declared", op.where(), what, op.kind))
+	case op.taker != "":
+		op.typ.mu.Unlock()
+		panic(fmt.Sprintf("%s gets %s after In has handed it on to type %q: add it before that", op.where(), what, op.taker))
+	}
+	return op.typ.mu.Unlock
+}
+
+// hand notes that the operation is handed on to a derived type.
+func (op *operation[T]) hand(to string) {
+	op.typ.mu.Lock()
+	defer op.typ.mu.Unlock()
+	op.taker = to
 }
 
 // types numbers the types, so that an object and an operation can be matched in
@@ -55,20 +114,25 @@ func NewType[T any](name string) *Type[T] {
 	if name == "" {
 		panic("activeobject: a type has no name: pass one to NewType, such as \"account\"")
 	}
-	return &Type[T]{name: name, tag: types.Add(1), byName: map[string]*operation[T]{}}
+	t := &Type[T]{name: name, tag: types.Add(1), byName: map[string]*operation[T]{}, taken: map[string]handle[T]{}}
+	t.line = []any{t}
+	return t
 }
 
 // Name returns the name of the type.
 func (t *Type[T]) Name() string { return t.name }
 
 // Operations returns the names of the type's operations in the order of their
-// declaration.
+// declaration, inherited ones first.
 func (t *Type[T]) Operations() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	names := make([]string, len(t.ops))
-	for i, op := range t.ops {
-		names[i] = op.name
+	names := []string{}
+	if t.base != nil && !t.settled {
+		names = t.base.Operations()
+	}
+	for _, op := range t.ops {
+		names = append(names, op.name)
 	}
 	return names
 }
@@ -77,8 +141,9 @@ func (t *Type[T]) Operations() []string {
 func (t *Type[T]) String() string { return t.name }
 
 // Default sets the options that all objects of the type get, unless New is given
-// others. Said again, it replaces what was said before. It returns the type. An
-// option that makes no sense fails New, not Default.
+// others. Said again, it replaces what was said before; said of a derived type,
+// what was said of its base. It returns the type. An option that makes no sense
+// fails New, not Default.
 //
 // It panics if the type is sealed, an option is nil, or one of them is Named,
 // since no two objects have the same name.
@@ -93,12 +158,12 @@ func (t *Type[T]) Default(options ...Option) *Type[T] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.sealed:
+	case t.settled:
 		panic(fmt.Sprintf("activeobject: type %q gets default options after the first object was made: call Default where the type is declared", t.name))
 	case s.name != "":
 		panic(fmt.Sprintf("activeobject: type %q gets a default name, which only one object could have: pass Named to New", t.name))
 	}
-	t.defaults = s
+	t.defaults, t.own = s, true
 	return t
 }
 
@@ -106,18 +171,18 @@ func (t *Type[T]) Default(options ...Option) *Type[T] {
 func (t *Type[T]) add(op *operation[T], body bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	where := fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, t.name)
 	switch {
 	case op.name == "":
 		panic(fmt.Sprintf("activeobject: an operation of type %q has no name: pass one after the type", t.name))
-	case t.sealed:
-		panic(where + " is declared after the first object was made: declare it in a package-level variable or in init")
+	case t.settled:
+		panic(op.where() + " is declared after the first object was made: declare it in a package-level variable or in init")
 	case t.byName[op.name] != nil:
-		panic(where + " is declared twice: give one of the two another name")
+		panic(op.where() + " is declared twice: give one of the two another name")
+	case t.base != nil && slices.Contains(t.base.Operations(), op.name):
+		panic(op.where() + t.clash())
 	case !body:
-		panic(where + " has no body: pass the function that carries it out")
+		panic(op.where() + " has no body: pass the function that carries it out")
 	}
-	op.typ, op.index = t, len(t.ops)
 	t.ops = append(t.ops, op)
 	t.byName[op.name] = op
 }
@@ -126,9 +191,10 @@ func (t *Type[T]) add(op *operation[T], body bool) {
 func (t *Type[T]) seal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.sealed {
+	if t.rules != nil {
 		return
 	}
+	t.settle()
 	declared := make([]kernel.Operation, len(t.ops))
 	names := make([]string, len(t.ops))
 	for i, op := range t.ops {
@@ -139,7 +205,21 @@ func (t *Type[T]) seal() {
 		names[i] = op.name
 	}
 	t.rules = &kernel.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
-	t.sealed = true
+}
+
+// bind connects the Queues in the state of an object of type k, which is t or
+// derived from it. It returns the name of a type whose part of the state is
+// missing.
+func (t *Type[T]) bind(state *T, k kin, box *mailbox.Mailbox) (missing string) {
+	if q, ok := any(state).(interface {
+		bind(k kin, box *mailbox.Mailbox)
+	}); ok {
+		q.bind(k, box)
+	}
+	if t.base != nil {
+		return t.base.bind(state, k, box)
+	}
+	return ""
 }
 
 // class is what the objects of one type in one system that have the same options

@@ -99,6 +99,20 @@ func Over[A, S any](g Guard[S, None]) Guard[S, A] {
 	return lifted
 }
 
+// Adapt turns a guard over a state T and an argument A into one over an S, whose
+// part that is a T state returns, and a B, which argument turns into an A. Name,
+// parts and answers are those of the guard; a zero one stays zero.
+func Adapt[S, B, T, A any](g Guard[T, A], state func(*S) *T, argument func(B) A) Guard[S, B] {
+	adapted := Guard[S, B]{name: g.name, looks: g.looks}
+	if g.ask != nil {
+		adapted.ask = func(s *S, b B) string { return g.ask(state(s), argument(b)) }
+	}
+	if g.simple != nil {
+		adapted.simple = func(s *S) bool { return g.simple(state(s)) }
+	}
+	return adapted
+}
+
 // Name returns the guard's name; that of a combined guard is built from its
 // parts: (a and b), (a or b), not a.
 func (g Guard[S, A]) Name() string { return g.name }

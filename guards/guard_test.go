@@ -143,3 +143,26 @@ func TestMisuseIsToldWithTheRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) { require.PanicsWithValue(t, c.text, c.do) })
 	}
 }
+
+// A shop has a stock, and is asked for its wares in words.
+type shop struct{ stock *stock }
+
+func TestAnAdaptedGuardIsThatOfAPart(t *testing.T) {
+	part := func(s *shop) *stock { return s.stock }
+	length := func(word string) int { return len(word) }
+	fits := guards.WhenArg("fits", func(s *stock, n int) bool { return n <= s.room })
+	crowded := guards.WhenWaiting("crowded", func(s *stock) bool { return s.room > 100 })
+	s := &shop{&stock{room: 3}}
+
+	adapted := guards.Adapt(guards.And(guards.Over[int](yes), fits), part, length)
+	require.Equal(t, "(yes and fits)", adapted.Name())
+	require.Equal(t, guards.AtArgument, adapted.Looks())
+	require.Nil(t, adapted.Simple())
+	require.Equal(t, "", adapted.Ask(s, "abc"))
+	require.Equal(t, "fits", adapted.Ask(s, "abcd"))
+	require.Equal(t, []string{"yes", "yes"}, s.stock.asked)
+
+	require.False(t, guards.Adapt(guards.Over[int](no), part, length).Simple()(s))
+	require.Equal(t, guards.AtWaiting, guards.Adapt(guards.Over[int](crowded), part, length).Looks())
+	require.True(t, guards.Adapt(guards.Guard[stock, int]{}, part, length).IsZero())
+}

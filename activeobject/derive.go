@@ -1,0 +1,373 @@
+package activeobject
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Derive declares a type of shared object that extends another, which is left as
+// it is. The new type has all operations of its base, with their bodies and
+// guards. Their guards can be strengthened, one by one through In or all at once
+// by Strengthen; their bodies can be overridden; operations can be added as to any
+// other type; and Default replaces the options that the base's objects have.
+//
+// The state S of the new type contains that of the base, and part returns it. A
+// type that adds no state has that of its base, and passes Same. Then handles of
+// the base work at the new type's objects too, and obey the new type's guards.
+//
+//	type Locked struct {
+//		Account
+//		locked bool
+//	}
+//
+//	lockedAccounts = activeobject.Derive(accounts, "locked account", func(l *Locked) *Account { return &l.Account })
+//
+// Deriving does not seal the base: what is declared later is inherited too, until
+// the first object of either type is made. That seals both. A derived type may be
+// derived from again.
+//
+// It panics if the base or part is nil, or the name empty.
+//
+// That an extension must not need the text of what it extends is the subject of
+// Matsuoka and Yonezawa, "Analysis of Inheritance Anomaly in Object-Oriented
+// Concurrent Programming Languages" (1993); that guards are joined by And is
+// Frølund's answer, "Inheritance of Synchronization Constraints in Concurrent
+// Object-Oriented Programming Languages" (1992).
+func Derive[S, T any](base *Type[T], name string, part func(*S) *T) *Type[S] {
+	switch {
+	case base == nil:
+		panic(fmt.Sprintf("activeobject: type %q is derived from nil: pass a type made by NewType or Derive; if it is assigned in init, derive from it there", name))
+	case name == "":
+		panic(fmt.Sprintf("activeobject: a type derived from %q has no name: pass one to Derive, such as \"checked account\"", base.name))
+	case part == nil:
+		panic(fmt.Sprintf("activeobject: type %q is derived from %q without a part: pass the function that returns the base's state in that of the derived type, or Same", name, base.name))
+	}
+	t := NewType[S](name)
+	t.line = append(t.line, base.line...)
+	t.base = &derivation[S, T]{derived: t, base: base, part: part}
+	return t
+}
+
+// Same returns its argument. It is the part to pass to Derive when the derived
+// type has the state of its base.
+func Same[T any](s *T) *T { return s }
+
+// In returns the handle of an inherited operation in a derived type: for calls to
+// its objects, and, before the first of them is made, to strengthen the guard (by
+// When, WhenArg, WhenWaiting and Guard, which join theirs to the inherited one by
+// And) or to Override the body. A procedure that gets a guard becomes an entry of
+// the derived type. In the base nothing changes.
+//
+// The operation is one of the derived type's base, or of that one's bases as long
+// as they have the same state; through several states In is said step by step. In
+// its own type an operation is its own handle. What In has handed on must not get
+// further guards in the base.
+//
+// It panics if the type or the operation is nil, or the one does not inherit the
+// other.
+func In[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S, A, R] {
+	switch {
+	case derived == nil:
+		panic("activeobject: In of a nil type: if it is assigned in init, call In there, after that")
+	case op == nil:
+		panic(fmt.Sprintf("activeobject: In(%q) of a nil operation: if it is assigned in init, call In there, after that", derived.name))
+	}
+	if own, ok := any(op).(*Operation[S, A, R]); ok && own.typ == derived {
+		return own
+	}
+	h := find(derived, op)
+	if h == nil {
+		if derived.extends(op.typ) {
+			panic(fmt.Sprintf("activeobject: type %q inherits operation %q of type %q through a type with another state: pass its handle in the base, which In returns too", derived.name, op.name, op.typ.name))
+		}
+		panic(fmt.Sprintf("activeobject: type %q does not inherit operation %q of type %q: pass an operation of its base, or derive it from that type", derived.name, op.name, op.typ.name))
+	}
+	return h
+}
+
+// Override replaces the body of an inherited operation in a derived type, which
+// In has returned; guards stay. The new body reaches the old one as a method of
+// the part of its state that the base knows. It returns the operation, and panics
+// if that is not inherited, the body is nil, or the type sealed.
+func (op *Operation[T, A, R]) Override(body func(*T, A) (R, error)) *Operation[T, A, R] {
+	op.override(body, nil)
+	return op
+}
+
+// OverrideCtx is Override with a body that may block or call other objects, as in
+// ProcedureCtx.
+func (op *Operation[T, A, R]) OverrideCtx(body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+	op.override(nil, body)
+	return op
+}
+
+func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) {
+	defer op.declaring("another body")()
+	switch {
+	case op.inherited == nil:
+		panic(op.where() + " is not inherited: pass its body where it is declared, or Override it in a derived type, as In(derived, operation)")
+	case leaf == nil && blocks == nil:
+		panic(op.where() + " is overridden without a body: pass the function that carries it out")
+	}
+	op.leaf, op.blocks = leaf, blocks
+}
+
+// Strengthen makes all inherited procedures and entries of a derived type wait
+// until the named condition over the state holds too, those excepted that are
+// given. Procedures become entries by it; functions change nothing, and do not
+// wait. The condition must not look at Queues, as WhenWaiting's may. Strengthen
+// returns the type. It is for extensions that know nothing of what they extend,
+// such as a lock over a whole object.
+//
+// It panics if the type is not derived or is sealed, the name is empty, the
+// condition nil, or an exception is not inherited.
+func (t *Type[T]) Strengthen(name string, holds func(*T) bool, except ...interface {
+	Name() string
+	of() any
+}) *Type[T] {
+	s := strengthening[T]{guard: guards.When(name, holds), except: map[string]bool{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.base == nil:
+		panic(fmt.Sprintf("activeobject: type %q is strengthened but inherits nothing: derive it with Derive, or give its entries their guards", t.name))
+	case t.settled:
+		panic(fmt.Sprintf("activeobject: type %q is strengthened after the first object was made: call Strengthen where the type is declared", t.name))
+	}
+	for _, op := range except {
+		if of := op.of(); of == any(t) && t.taken[op.Name()] == nil || !t.extends(of) {
+			panic(fmt.Sprintf("activeobject: type %q is strengthened except for operation %q, which it does not inherit: pass operations of its bases", t.name, op.Name()))
+		}
+		s.except[op.Name()] = true
+	}
+	t.stronger = append(t.stronger, s)
+	return t
+}
+
+// strengthening is a guard for all inherited operations but a few.
+type strengthening[T any] struct {
+	guard  guards.Guard[T, None]
+	except map[string]bool
+}
+
+// parent is what a type with state S is derived from, whatever its state.
+type parent[S any] interface {
+	String() string
+	Operations() []string
+	// inherit seals the base and returns its operations as those of the derived
+	// type, in the same order, and so with the same numbers.
+	inherit() []handle[S]
+	defaults() settings
+	// bind connects the Queues in the base's part of the state, and in the parts
+	// of that. It returns the name of a type whose part is missing.
+	bind(state *S, t kin, box *mailbox.Mailbox) (missing string)
+}
+
+// derivation is the step from a type to the one that is derived from it.
+type derivation[S, T any] struct {
+	derived *Type[S]
+	base    *Type[T]
+	part    func(*S) *T
+}
+
+func (d *derivation[S, T]) String() string       { return d.base.name }
+func (d *derivation[S, T]) Operations() []string { return d.base.Operations() }
+func (d *derivation[S, T]) defaults() settings   { return d.base.defaults }
+
+func (d *derivation[S, T]) inherit() []handle[S] {
+	d.base.mu.Lock()
+	defer d.base.mu.Unlock()
+	d.base.settle()
+	inherited := make([]handle[S], len(d.base.ops))
+	for i, op := range d.base.ops {
+		if h := d.derived.taken[op.name]; h != nil {
+			inherited[i] = h
+		} else if h, ok := any(op.self).(handle[S]); ok {
+			inherited[i] = h.extend(any(d).(*derivation[S, S]))
+		} else {
+			// Here nobody knows the types of its argument and result; and it takes
+			// somebody who does, with In, to call it other than by message.
+			inherited[i] = lift(d, op.self.erase())
+		}
+	}
+	return inherited
+}
+
+func (d *derivation[S, T]) bind(state *S, t kin, box *mailbox.Mailbox) (missing string) {
+	part := d.part(state)
+	if part == nil {
+		return d.base.name
+	}
+	return d.base.bind(part, t, box)
+}
+
+// find returns the operation's handle in a derived type, or nil if that does not
+// inherit it through types with the operation's own state.
+func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S, A, R] {
+	d, ok := derived.base.(*derivation[S, T])
+	if !ok {
+		return nil
+	}
+	if d.base != op.typ {
+		if op = find(d.base, op); op == nil {
+			return nil
+		}
+	}
+	derived.mu.Lock()
+	defer derived.mu.Unlock()
+	if derived.settled {
+		if h, ok := derived.ops[op.index].self.(*Operation[S, A, R]); ok {
+			return h
+		}
+	}
+	if h := derived.taken[op.name]; h != nil {
+		return h.(*Operation[S, A, R])
+	}
+	h := lift(d, op)
+	if derived.settled {
+		h.settle(op.index)
+	} else {
+		op.hand(derived.name)
+	}
+	derived.taken[op.name] = h
+	return h
+}
+
+// lift makes an operation one of a derived type. What does not depend on the
+// state is copied; what does is applied to the base's part of it. The guard is
+// looked up when the derived type is sealed, and so the base's complete.
+func lift[S, T, A, R any](d *derivation[S, T], from *Operation[T, A, R]) *Operation[S, A, R] {
+	op, part := newOperation[S, A, R](d.derived), d.part
+	op.traits, op.forms = from.traits, from.forms
+	if leaf := from.leaf; leaf != nil {
+		op.leaf = func(s *S, a A) (R, error) { return leaf(part(s), a) }
+	}
+	if blocks := from.blocks; blocks != nil {
+		op.blocks = func(s *S, ctx context.Context, a A) (R, error) { return blocks(part(s), ctx, a) }
+	}
+	op.inherited = func() guards.Guard[S, A] {
+		return guards.Adapt(from.guarded, part, func(a A) A { return a })
+	}
+	return op
+}
+
+// extend implements handle.
+func (op *Operation[T, A, R]) extend(d *derivation[T, T]) handle[T] { return lift(d, op) }
+
+// erase implements handle. The operation it returns is only good for lift.
+func (op *Operation[T, A, R]) erase() *Operation[T, any, any] {
+	argument := func(a any) A {
+		typed, _ := a.(A) // which fails for a nil interface only
+		return typed
+	}
+	erased := newOperation[T, any, any](op.typ)
+	erased.traits = op.traits
+	erased.forms = op.forms.erase()
+	if leaf := op.leaf; leaf != nil {
+		erased.leaf = func(s *T, a any) (any, error) { return leaf(s, argument(a)) }
+	}
+	if blocks := op.blocks; blocks != nil {
+		erased.blocks = func(s *T, ctx context.Context, a any) (any, error) { return blocks(s, ctx, argument(a)) }
+	}
+	erased.guarded = guards.Adapt(op.guarded, Same[T], argument)
+	return erased
+}
+
+// heir returns the operation as that of a type with the same state that inherits
+// it, or nil if t does not. The types are sealed.
+func (op *Operation[T, A, R]) heir(t *Type[T]) *Operation[T, A, R] {
+	if !t.extends(op.typ) {
+		return nil
+	}
+	if h, ok := t.ops[op.index].self.(*Operation[T, A, R]); ok {
+		return h
+	}
+	return find(t, op)
+}
+
+// kin is a type, of whatever state, that knows what it is derived from.
+type kin interface {
+	extends(t any) bool
+}
+
+// extends reports whether the type is t or derived from it, so that the operations
+// of t have the same numbers in both.
+func (t *Type[T]) extends(other any) bool { return slices.Contains(t.line, other) }
+
+// settle completes the list of operations, and ends the declaration of each. It is
+// called with mu held.
+func (t *Type[T]) settle() {
+	if t.settled {
+		return
+	}
+	var all []handle[T]
+	if t.base != nil {
+		all = t.base.inherit()
+		for _, h := range all {
+			if own := t.byName[h.describe().name]; own != nil {
+				panic(own.where() + t.clash())
+			}
+		}
+		if !t.own {
+			t.defaults = t.base.defaults()
+		}
+	}
+	for _, op := range t.ops {
+		all = append(all, op.self)
+	}
+	t.ops = nil
+	for i, h := range all {
+		h.settle(i)
+		op := h.describe()
+		t.ops = append(t.ops, op)
+		t.byName[op.name] = op
+	}
+	t.settled = true
+}
+
+func (t *Type[T]) clash() string {
+	return fmt.Sprintf(" has the name of one that its type inherits from %q: give it another name, or take the inherited one with In", t.base)
+}
+
+// settle implements handle: it numbers the operation, joins its guards, and
+// prepares it for calls.
+func (op *Operation[T, A, R]) settle(index int) {
+	var parts []guards.Guard[T, A]
+	if op.inherited != nil {
+		if g := op.inherited(); !g.IsZero() {
+			parts = append(parts, g)
+		}
+	}
+	parts = append(parts, op.parts...)
+	if op.inherited != nil && op.kind != kernel.Function {
+		for _, s := range op.typ.stronger {
+			if !s.except[op.name] {
+				parts = append(parts, guards.Over[A](s.guard))
+			}
+		}
+	}
+	op.index, op.mark = index, mailbox.Mark(index)
+	op.guard, op.looks, op.plain, op.askState = "", guards.AtState, nil, nil
+	if len(parts) > 0 {
+		g := guards.And(parts...)
+		op.kind = kernel.Entry // if it was a procedure it waits from now on
+		op.guarded, op.guard, op.looks, op.plain = g, g.Name(), g.Looks(), g.Simple()
+		if op.looks&guards.AtArgument == 0 {
+			op.askState = func(s *T) string {
+				var none A
+				return g.Ask(s, none)
+			}
+		}
+	}
+	op.idle = mailbox.Idle(op.typ.tag)
+	if op.leaf == nil || op.looks&guards.AtWaiting != 0 {
+		// No fast path: bodies that may block are known to the kernel, so that circles
+		// of waiting can be followed; and a request that arrives counts itself.
+		op.idle = mailbox.Never
+	}
+}
