@@ -44,16 +44,22 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	if op.plain != nil {
 		if !op.plain(o.state) {
 			at = finished // with the object, which queue gives back
-			return op.queue(ctx, o, arg, op.guard, calling, nil)
+			return op.queue(ctx, o, arg, op.guard, calling, nil, nil)
 		}
-	} else if op.kind == kernel.Entry {
+	} else if op.guard != "" {
 		if falsePart := op.guarded.Ask(o.state, arg); falsePart != "" {
 			at = finished
-			return op.queue(ctx, o, arg, falsePart, calling, nil)
+			return op.queue(ctx, o, arg, falsePart, calling, nil, nil)
 		}
 	}
 	at = running
 	r, err = op.leaf(o.state, arg)
+	if err != nil {
+		if h, ok := err.(hopper); ok {
+			at = finished // with the object, which onward gives back
+			return op.onward(ctx, o, arg, h, calling, nil)
+		}
+	}
 	at = releasing
 	watched := nobody
 	if w != op.idle && op.changed {
@@ -68,7 +74,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 		}
 	}
 	if watched > 0 || !o.box.Word.CompareAndSwap(w|op.mark, w) {
-		op.release(ctx, o, watched, &at)
+		op.release(ctx, o, arg, watched, &at)
 	}
 	at = finished
 	return r, err
@@ -145,6 +151,7 @@ type manner uint8
 const (
 	calling manner = iota
 	trying
+	selecting // calling, only if the object is free and the guard holds; see select.go
 	sending
 	beginning // sending, for a ticket
 	telling
@@ -175,6 +182,9 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
+	if o.class.filters != nil && (o.class.typ == op.typ) {
+		return op.intercepted(ctx, o, arg, how, p)
+	}
 	if o.class.typ != op.typ {
 		if heir := op.heir(o.class.typ); heir != nil {
 			return heir.begin(ctx, o, arg, how, p)
@@ -190,7 +200,7 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 			return op.perform(ctx, o, arg, w, how, p)
 		}
 	}
-	return op.queue(ctx, o, arg, "", how, p)
+	return op.queue(ctx, o, arg, "", how, p, nil)
 }
 
 // perform carries out a leaf operation on the calling goroutine, which has taken
@@ -207,21 +217,31 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 			}
 		}
 	}()
-	if op.kind == kernel.Entry {
+	if op.guard != "" {
 		if falsePart := op.ask(o, arg); falsePart != "" {
 			at = finished
-			if how == trying {
+			switch how {
+			case selecting:
+				op.putBack(o)
+				return r, errNotNow
+			case trying:
 				op.putBack(o)
 				return r, mailbox.Named(o.Name(), &kernel.Refused{Operation: op.name, Guard: falsePart})
 			}
-			return op.queue(ctx, o, arg, falsePart, how, p)
+			return op.queue(ctx, o, arg, falsePart, how, p, nil)
 		}
 	}
 	at = running
 	r, err = op.leaf(o.state, arg)
+	if err != nil {
+		if h, ok := err.(hopper); ok {
+			at = finished
+			return op.onward(ctx, o, arg, h, how, p)
+		}
+	}
 	at = releasing
 	if w != op.idle || !o.box.Word.CompareAndSwap(w|op.mark, w) {
-		op.release(ctx, o, unasked, &at)
+		op.release(ctx, o, arg, unasked, &at)
 	}
 	at = finished
 	if how == telling {
@@ -240,13 +260,16 @@ func (op *Operation[T, A, R]) putBack(o *Object[T]) {
 
 // release gives the object back when that takes more than a swap. It sets at to
 // finished as soon as the object is no longer the caller's to clean up after.
-func (op *Operation[T, A, R]) release(ctx context.Context, o *Object[T], watched int, at *int) {
+func (op *Operation[T, A, R]) release(ctx context.Context, o *Object[T], arg A, watched int, at *int) {
 	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil}
 	if watched == open || watched == closed {
 		l.Asked = o.box.Watched()
 		if l.Open = -1; watched == open {
 			l.Open = bits.TrailingZeros64(l.Asked)
 		}
+	}
+	if op.opens != nil {
+		l.Opens = op.opener(o, arg)
 	}
 	gone := o.box.Look(&l)
 	*at = finished
@@ -301,8 +324,9 @@ type request[T, A, R any] struct {
 	ctx context.Context // of a body that takes one
 	arg A
 
-	reply  func(R, error) // for a message that expects one
-	pooled bool           // back to its pool when nobody needs it any more
+	reply    func(R, error) // for a message that expects one
+	filtered *filtered      // if it was posted to an object with interceptors
+	pooled   bool           // back to its pool when nobody needs it any more
 }
 
 // Run implements mailbox.Body.
@@ -313,13 +337,23 @@ func (c *request[T, A, R]) Run() {
 			c.caught(recover())
 		}
 	}()
-	if c.op.leaf != nil {
-		c.Result, c.Err = c.op.leaf(c.o.state, c.arg)
-	} else {
-		c.Result, c.Err = c.op.blocks(c.o.state, c.ctx, c.arg)
-		c.Left()
+	r, err := c.op.body(c.o, c.ctx, &c.Request, c.arg)
+	if err != nil {
+		if err = requeued(err, &c.Request, c, c.o); err == nil {
+			returned = true
+			return // for another turn
+		}
 	}
+	c.Deliver(r, err)
 	returned = true
+}
+
+// Deliver keeps the result.
+func (c *request[T, A, R]) Deliver(r R, err error) {
+	c.Result, c.Err = r, err
+	if f := c.filtered; f != nil {
+		c.o.class.system.Workers().Dispatch(over{f, err})
+	}
 }
 
 // caught cleans up after a body that panicked, or, if there is no value, left
@@ -330,7 +364,7 @@ func (c *request[T, A, R]) caught(value any) {
 		c.Exit()
 		return
 	}
-	c.Err = &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: debug.Stack()}
+	c.Fail(&mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: debug.Stack()})
 }
 
 // Recycle implements mailbox.Body: the request was told, and has ended; or its
@@ -361,7 +395,10 @@ func (c *request[T, A, R]) free() {
 }
 
 // Fail implements mailbox.Body.
-func (c *request[T, A, R]) Fail(err error) { c.Err = mailbox.Named(c.o.Name(), err) }
+func (c *request[T, A, R]) Fail(err error) {
+	var none R
+	c.Deliver(none, err)
+}
 
 // Argument implements mailbox.Body.
 func (c *request[T, A, R]) Argument() any { return c.arg }
@@ -392,59 +429,69 @@ func (c *request[T, A, R]) clear() {
 	var none A
 	var zero R
 	c.arg, c.Result, c.Err, c.o, c.ctx, c.Try = none, zero, nil, nil, nil, false
-	c.Ticket, c.pooled = false, false
+	c.Ticket, c.pooled, c.filtered = false, false, nil
+	c.Op, c.Key = c.op.index, nil // it may have been requeued
 	c.Forget()
+}
+
+// record returns the record of a request that is made in the given manner.
+func (op *Operation[T, A, R]) record(ctx context.Context, o *Object[T], arg A, how manner, now time.Duration, p **request[T, A, R]) (c *request[T, A, R]) {
+	switch {
+	case how < sending:
+		c = op.take(now)
+	case how == answering:
+		c, *p = *p, nil // made for the message, with its reply
+	case how == telling && ctx.Done() == nil:
+		// Nobody has a hold on it: no future, and no watch over the context. And
+		// it has no channel that a bubble could mind.
+		c = op.tells.Get().(*request[T, A, R])
+		c.pooled = true
+	case how == beginning:
+		// The watch over a context may act late, so it must not meet a record in
+		// its next life.
+		if ctx.Done() == nil {
+			c = op.take(now)
+			c.pooled = !mailbox.Bubbled(now)
+		} else {
+			c = op.newRequest(true)
+		}
+		c.Ticket = true
+	default:
+		c = op.newRequest(false)
+	}
+	c.o, c.arg = o, arg
+	c.Leaf = op.lendable(o)
+	c.Told, c.Try, c.Patient = how >= telling, how == trying, how == calling
+	return c
 }
 
 // queue is the way through the kernel. If falsePart is not empty the caller has
 // taken the object, and found the guard false; the object is given back.
-func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p **request[T, A, R]) (r R, err error) {
+func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p **request[T, A, R], f *filtered) (r R, err error) {
 	now := mailbox.Now()
-	if how >= sending {
-		var c *request[T, A, R]
-		switch {
-		case how == answering:
-			c, *p = *p, nil // made for the message, with its reply
-		case how == telling && ctx.Done() == nil:
-			// Nobody has a hold on it: no future, and no watch over the context. And
-			// it has no channel that a bubble could mind.
-			c = op.tells.Get().(*request[T, A, R])
-			c.pooled = true
-		case how == beginning:
-			// The watch over a context may act late, so it must not meet a record in
-			// its next life.
-			if ctx.Done() == nil {
-				c = op.take(now)
-				c.pooled = !mailbox.Bubbled(now)
-			} else {
-				c = op.newRequest(true)
-			}
-			c.Ticket = true
-		default:
-			c = op.newRequest(false)
+	var key any
+	if op.key != nil {
+		if key, err = op.keyHeld(o, arg, falsePart != ""); err != nil {
+			return r, err
 		}
-		c.o, c.arg, c.Told = o, arg, how >= telling
-		op.enterChain(ctx, c)
+	}
+	c := op.record(ctx, o, arg, how, now, p)
+	c.Key = key
+	op.enterChain(ctx, c)
+	if how >= sending {
+		c.filtered = f
 		if falsePart == "" {
 			err = o.box.Post(ctx, &c.Request, now)
 		} else {
-			err = o.box.PostHeld(ctx, &c.Request, falsePart, now)
+			o.box.PostHeld(ctx, &c.Request, falsePart, now)
 		}
-		switch {
-		case (how == sending || how == beginning) && err == nil || how == answering && err != nil:
-			*p = c
-		case err != nil:
-			c.free()
-		}
+		c.posted(how, err, p)
 		return r, err
 	}
-	c := op.take(now)
-	c.o, c.arg, c.Try = o, arg, how == trying
-	op.enterChain(ctx, c)
 	returned := false
 	defer func() {
 		if !returned { // a guard that was asked here has called runtime.Goexit
-			o.box.Forsake(&c.Request)
+			c.Forsake()
 		}
 	}()
 	if falsePart == "" {
@@ -456,6 +503,17 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 	r, err = c.Result, c.Err
 	op.put(c, now)
 	return r, err
+}
+
+// posted gives the record of a request that has been posted, or with err was not
+// taken, to whom it belongs now.
+func (c *request[T, A, R]) posted(how manner, err error, p **request[T, A, R]) {
+	switch {
+	case (how == sending || how == beginning) && err == nil || how == answering && err != nil:
+		*p = c
+	case err != nil:
+		c.free()
+	}
 }
 
 // enterChain gives a body that takes a context one that knows where it is.

@@ -41,8 +41,14 @@ type Option func(*settings)
 
 type settings struct {
 	name       string
-	policy     *kernel.Policy
+	order      order
 	maxBypass  int
+	bound      kernel.Bound
+	patience   time.Duration
+	filters    *[]Interceptor
+	checked    bool
+	counted    bool
+	wrong      senseless // the first option that makes no sense
 	thread     thread
 	noFastPath bool
 	log        *func(kernel.Event) // a pointer, to be comparable
@@ -59,14 +65,6 @@ const (
 // Named gives the object a name, under which it is known as an actor from the
 // start. The default is the name of its type and a number.
 func Named(name string) Option { return func(s *settings) { s.name = name } }
-
-// ByArrival makes the object take requests in the order of their arrival. That is
-// the default, unless the type has another one.
-func ByArrival() Option { return func(s *settings) { s.policy = nil } }
-
-// Rotating makes the object take its operations in turn instead of by arrival;
-// within an operation requests still start in the order of arrival.
-func Rotating() Option { return func(s *settings) { s.policy = kernel.Rotating } }
 
 // MaxBypass bounds how often a later request may start while a waiting one's
 // guard is open; then nothing starts before it. With the default order, that of
@@ -141,6 +139,8 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 		return nil, &OptionError{Type: t.name, Option: "state", Reason: "is nil: pass a pointer to the object's state"}
 	case s.log != nil && *s.log == nil:
 		return nil, &OptionError{Type: t.name, Option: "Logged", Reason: "is given nil: pass a function"}
+	case s.wrong != senseless{}:
+		return nil, &OptionError{Type: t.name, Option: s.wrong.option, Reason: s.wrong.reason}
 	case s.maxBypass < 0:
 		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Reason: "is less than 1"}
 	}
@@ -295,7 +295,7 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 			err = o.guardFailed(op, nil, recover())
 		}
 	}()
-	falsePart = o.class.typ.ops[op].askState(o.state)
+	falsePart = o.class.typ.op(op).askState(o.state)
 	returned = true
 	return falsePart, nil
 }
@@ -326,7 +326,7 @@ func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
 }
 
 func (o *Object[T]) guardError(op int, value any) error {
-	d := o.class.typ.ops[op]
+	d := o.class.typ.op(op)
 	return &mailbox.GuardError{Object: o.Name(), Operation: d.name, Guard: d.guard, Value: value, Stack: debug.Stack()}
 }
 

@@ -31,11 +31,24 @@ type Operation[T, A, R any] struct {
 // operation begins with a copy of its base's.
 type forms[A any] struct {
 	accept func(any) (A, bool) // the argument of a message
+	key    func(A) any         // of a family
+	opens  []opening[A]        // what the operation can open of families
 }
 
 // erase returns the forms for an argument of any type that is in fact an A.
 func (f forms[A]) erase() forms[any] {
-	return forms[any]{accept: func(a any) (any, bool) { return f.accept(a) }}
+	erased := forms[any]{accept: func(a any) (any, bool) { return f.accept(a) }}
+	typed := func(a any) A {
+		arg, _ := a.(A) // which fails for a nil interface only
+		return arg
+	}
+	if f.key != nil {
+		erased.key = func(a any) any { return f.key(typed(a)) }
+	}
+	for _, o := range f.opens {
+		erased.opens = append(erased.opens, opening[any]{o.family, func(a any, open func(any)) { o.keys(typed(a), open) }})
+	}
+	return erased
 }
 
 // accept is for an argument that comes in a message: nil stands for no argument,
@@ -136,7 +149,15 @@ func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
 		panic(op.where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
 	case g.IsZero():
 		panic(op.where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
+	case op.family && g.Looks()&guards.AtArgument != 0:
+		panic(op.where() + " is a family with a guard over the argument: its guards look at no more of that than the key; use WhenKey")
 	}
+	op.guardBy(g)
+	return op
+}
+
+// guardBy adds a part to the guard.
+func (op *Operation[T, A, R]) guardBy(g guards.Guard[T, A]) *Operation[T, A, R] {
 	defer op.declaring("a guard")()
 	op.parts = append(op.parts, g)
 	op.kind = kernel.Entry

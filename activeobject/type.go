@@ -30,7 +30,8 @@ type Type[T any] struct {
 	ops     []*operation[T]          // until then without those it inherits
 	byName  map[string]*operation[T] // likewise
 	rules   *kernel.Rules            // of the active object: one request at a time; nil until an object is made
-	count   atomic.Uint64            // objects so far
+	hidden  undeclared[T]
+	count   atomic.Uint64 // objects so far
 
 	defaults settings
 	own      bool                 // the defaults are not those of the base
@@ -57,6 +58,11 @@ type traits struct {
 	guard   string
 	looks   guards.Looks
 	changed bool // the body may change the state
+
+	family     bool // of entries; the key is in forms
+	headOfLine bool
+	own        bool // a leaf that runs on its own caller's goroutine only
+	bound      kernel.Bound
 }
 
 // handle is an *Operation[T, A, R] of whatever A and R.
@@ -70,6 +76,10 @@ type handle[T any] interface {
 	extend(d *derivation[T, T]) handle[T]
 	// erase makes it one that takes and returns anything.
 	erase() *Operation[T, any, any]
+	// hop makes it the next turn of a request; see hop.bind.
+	hop(o *Object[T], arg any, like *mailbox.Hop, to any) (*mailbox.Hop, error)
+	// opensOf returns the families whose keys it declares to open.
+	opensOf() []string
 }
 
 func (op *operation[T]) describe() *operation[T] { return op }
@@ -201,10 +211,47 @@ func (t *Type[T]) seal() {
 		if op.kind == kernel.Entry && op.guard == "" {
 			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.name, t.name))
 		}
-		declared[i] = kernel.Operation{Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks}
+		declared[i] = op.rule()
 		names[i] = op.name
+		for _, family := range op.self.opensOf() {
+			declared[i].Opens = append(declared[i].Opens, t.byName[family].index)
+		}
+	}
+	t.hidden = newUndeclared(t)
+	for _, op := range [...]*operation[T]{&t.hidden.do.operation, &t.hidden.view.operation, &t.hidden.until.operation} {
+		declared = append(declared, op.rule())
+		names = append(names, op.name)
 	}
 	t.rules = &kernel.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
+}
+
+// rule returns what the kernel knows of the operation.
+func (op *operation[T]) rule() kernel.Operation {
+	return kernel.Operation{
+		Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks,
+		Family: op.family, HeadOfLine: op.headOfLine, Bound: op.bound,
+	}
+}
+
+// opensOf implements handle.
+func (op *Operation[T, A, R]) opensOf() (families []string) {
+	for _, o := range op.opens {
+		families = append(families, o.family)
+	}
+	return families
+}
+
+// op returns the operation with a number, those that are not declared included.
+func (t *Type[T]) op(i int) *operation[T] {
+	switch i -= len(t.ops); {
+	case i < 0:
+		return t.ops[i+len(t.ops)]
+	case i == 0:
+		return &t.hidden.do.operation
+	case i == 1:
+		return &t.hidden.view.operation
+	}
+	return &t.hidden.until.operation
 }
 
 // bind connects the Queues in the state of an object of type k, which is t or
@@ -228,6 +275,8 @@ type class[T any] struct {
 	typ    *Type[T]
 	system *actor.System
 	config mailbox.Config
+
+	filters []Interceptor // nil if there are none
 }
 
 // class returns the class of objects with the given settings in a system. Those
@@ -241,9 +290,12 @@ func (t *Type[T]) class(system *actor.System, s *settings) *class[T] {
 
 func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 	rules := t.rules
-	if s.policy != nil || s.maxBypass != 0 || s.log != nil {
+	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound.Overflow != Unbounded || s.checked || s.counted {
 		changed := *rules
-		changed.Policy, changed.MaxBypass = s.policy, s.maxBypass
+		changed.Policy, changed.MaxBypass, changed.Bound, changed.Check = s.order.policy, s.maxBypass, s.bound, s.checked
+		if s.counted {
+			changed.CountBypass = bypassesCounted
+		}
 		if s.log != nil {
 			changed.Log = *s.log
 		}
@@ -251,14 +303,30 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 	}
 	c := &class[T]{typ: t, system: system, config: mailbox.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
+		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience,
 	}}
+	switch s.order.rank {
+	case byPriority:
+		c.config.Rank, c.config.Prioritised = mailbox.ByPriority, true
+	case byDeadline:
+		c.config.Rank = mailbox.ByDeadline
+	}
+	if s.patience > 0 {
+		c.config.Overdue = overdue(system.Logger())
+	}
+	if s.counted {
+		c.config.Tag = types.Add(1) // no request takes the way that counts nothing
+	}
+	if s.filters != nil {
+		c.filters, c.config.NoFastPath = *s.filters, true
+	}
 	switch s.thread {
 	case pooled:
 		c.config.Dispatcher = system.Workers()
 	case dedicated:
 		c.config.Dispatcher = actor.NewDedicated()
 	}
-	c.config.Prepare(func(op int) bool { return t.ops[op].plain != nil })
+	c.config.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.family })
 	return c
 }
 

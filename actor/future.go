@@ -31,6 +31,9 @@ type Pending[R any] struct {
 	claim claim // of its Ticket
 }
 
+// Deliver keeps the result of a request that has been requeued.
+func (p *Pending[R]) Deliver(result R, err error) { p.Result, p.Err = result, err }
+
 // Fail implements mailbox.Body.
 func (p *Pending[R]) Fail(err error) { p.Err = err }
 
@@ -118,5 +121,16 @@ func (f Future[R]) then(do func(*mailbox.Turn)) *mailbox.Continuation {
 		}
 	}
 	do(nil)
+	return nil
+}
+
+// SetPriority changes the priority of the request, which still waits at an object
+// that is ordered by priority. Otherwise it fails with *mailbox.PriorityError and
+// changes nothing.
+func (f Future[R]) SetPriority(priority int) error {
+	r, ok := f.source().(*mailbox.Request)
+	if !ok || !r.SetPriority(priority) {
+		return &mailbox.PriorityError{Problem: "the request does not wait, or its object is not ordered by priority"}
+	}
 	return nil
 }

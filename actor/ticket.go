@@ -68,7 +68,7 @@ func (t *Ticket[R]) redeem(ctx context.Context) (result R, err error) {
 	}
 	result, err = p.Result, p.Err
 	p.claim.end()
-	p.Body.Recycle()
+	p.Recycle()
 	return result, err
 }
 

@@ -32,6 +32,7 @@ type Guard[S, A any] struct {
 	looks  Looks
 	ask    func(*S, A) (falsePart string)
 	simple func(*S) bool
+	id     *byte // tells guards apart; copies of one have the same
 }
 
 // Looks says what a guard looks at, and so when it has to be asked again.
@@ -51,7 +52,7 @@ const (
 // holds is nil.
 func When[S any](name string, holds func(*S) bool) Guard[S, None] {
 	must(name, holds != nil)
-	return Guard[S, None]{name: name, simple: holds, ask: func(s *S, _ None) string {
+	return Guard[S, None]{name: name, id: new(byte), simple: holds, ask: func(s *S, _ None) string {
 		if holds(s) {
 			return ""
 		}
@@ -63,7 +64,7 @@ func When[S any](name string, holds func(*S) bool) Guard[S, None] {
 // panics if name is empty or holds is nil.
 func WhenArg[S, A any](name string, holds func(*S, A) bool) Guard[S, A] {
 	must(name, holds != nil)
-	return Guard[S, A]{name: name, looks: AtArgument, ask: func(s *S, a A) string {
+	return Guard[S, A]{name: name, id: new(byte), looks: AtArgument, ask: func(s *S, a A) string {
 		if holds(s, a) {
 			return ""
 		}
@@ -92,7 +93,7 @@ func must(name string, body bool) {
 // Over lifts a guard over the state to one over the state and an argument of
 // type A that it ignores, so that it can be combined with guards that do not.
 func Over[A, S any](g Guard[S, None]) Guard[S, A] {
-	lifted := Guard[S, A]{name: g.name, looks: g.looks, simple: g.simple}
+	lifted := Guard[S, A]{name: g.name, id: g.id, looks: g.looks, simple: g.simple}
 	if g.ask != nil {
 		lifted.ask = func(s *S, _ A) string { return g.ask(s, None{}) }
 	}
@@ -103,7 +104,7 @@ func Over[A, S any](g Guard[S, None]) Guard[S, A] {
 // part that is a T state returns, and a B, which argument turns into an A. Name,
 // parts and answers are those of the guard; a zero one stays zero.
 func Adapt[S, B, T, A any](g Guard[T, A], state func(*S) *T, argument func(B) A) Guard[S, B] {
-	adapted := Guard[S, B]{name: g.name, looks: g.looks}
+	adapted := Guard[S, B]{name: g.name, id: g.id, looks: g.looks}
 	if g.ask != nil {
 		adapted.ask = func(s *S, b B) string { return g.ask(state(s), argument(b)) }
 	}
@@ -111,6 +112,25 @@ func Adapt[S, B, T, A any](g Guard[T, A], state func(*S) *T, argument func(B) A)
 		adapted.simple = func(s *S) bool { return g.simple(state(s)) }
 	}
 	return adapted
+}
+
+// Carried returns a guard that requests carry in their argument: it holds when
+// theirs does, and is false by the part by which theirs is. Theirs must not look at
+// waiting counts.
+func Carried[S, A any](name string, guard func(A) Guard[S, None]) Guard[S, A] {
+	must(name, guard != nil)
+	return Guard[S, A]{name: name, id: new(byte), looks: AtArgument, ask: func(s *S, a A) string {
+		return guard(a).Ask(s, None{})
+	}}
+}
+
+// ID returns what tells guards apart: it is equal for copies of one guard and for
+// what Over and Adapt make of it, and nil for the zero Guard.
+func (g Guard[S, A]) ID() any {
+	if g.id == nil {
+		return nil
+	}
+	return g.id
 }
 
 // Name returns the guard's name; that of a combined guard is built from its
@@ -180,7 +200,7 @@ func Not[S, A any](g Guard[S, A]) Guard[S, A] {
 		panic("guards: Not of a guard without condition: make it with When or WhenArg first")
 	}
 	name := "not " + g.name
-	return Guard[S, A]{name: name, looks: g.looks, ask: func(s *S, a A) string {
+	return Guard[S, A]{name: name, id: new(byte), looks: g.looks, ask: func(s *S, a A) string {
 		if g.ask(s, a) != "" {
 			return ""
 		}
@@ -205,5 +225,5 @@ func join[S, A any](word string, parts []Guard[S, A], ask func(name string) func
 		looks |= p.looks
 	}
 	name := "(" + strings.Join(names, " "+word+" ") + ")"
-	return Guard[S, A]{name: name, looks: looks, ask: ask(name)}
+	return Guard[S, A]{name: name, id: new(byte), looks: looks, ask: ask(name)}
 }

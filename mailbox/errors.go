@@ -155,6 +155,13 @@ func (e *PolicyError) Unwrap() error {
 	return err
 }
 
+// PriorityError says that a request could not be given another priority. Nothing has
+// changed.
+type PriorityError struct{ Problem string }
+
+// Error implements error.
+func (e *PriorityError) Error() string { return "sluice: set priority: " + e.Problem }
+
 // ExitError fails a request whose body ended its goroutine by runtime.Goexit.
 type ExitError struct {
 	Object    string

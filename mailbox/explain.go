@@ -140,14 +140,17 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 	}
 	for _, e := range f.waits {
 		for w := range e.goal.requests() {
+			if w.box.Load() == nil {
+				continue // one of several that has not been handed in
+			}
 			reason, pending := w.why()
 			if !pending {
 				continue
 			}
 			far := Far{Request: w.String(), Reason: reason}
-			if !seen[w.box] {
-				seen[w.box] = true
-				for _, g := range w.box.frames() {
+			if box := w.box.Load(); !seen[box] {
+				seen[box] = true
+				for _, g := range box.frames() {
 					far.Behind = append(far.Behind, g.far(seen)...)
 				}
 			}
@@ -187,13 +190,20 @@ func (s Snapshot) String() string {
 		state = " (stopped)"
 	}
 	fmt.Fprintf(&b, "%s%s: %d running, %d waiting\n", s.Object, state, len(s.Running), len(s.Waiting))
-	for _, r := range s.Running {
-		fmt.Fprintf(&b, "  running  %s\n", r.Operation)
-		far(&b, r.Waits, "    ")
-	}
+	b.WriteString(s.Runners())
 	for _, w := range s.Waiting {
 		fmt.Fprintf(&b, "  waiting  %s (no. %d in its queue, for %v): %s\n",
 			w.Operation, w.Position, w.Age.Round(time.Microsecond), w.Reason)
+	}
+	return b.String()
+}
+
+// Runners returns the part of String that is about the requests that run.
+func (s Snapshot) Runners() string {
+	var b strings.Builder
+	for _, r := range s.Running {
+		fmt.Fprintf(&b, "  running  %s\n", r.Operation)
+		far(&b, r.Waits, "    ")
 	}
 	return b.String()
 }

@@ -93,6 +93,8 @@ type Config struct {
 	NoFastPath bool
 	// Rank gives a request its rank, for kernel.Ranked; nil if nobody asks for it.
 	Rank func(ctx context.Context) int64
+	// Prioritised says that a request's rank is its priority, the other way round.
+	Prioritised bool
 	// Views says that the policy wants to see the requests as Candidates.
 	Views bool
 	// Counted objects count what finds them idle, too; Timed ones measure how long

@@ -55,6 +55,9 @@ func WithClient(ctx context.Context, client any) context.Context {
 	return context.WithValue(ctx, attributesKey{}, a)
 }
 
+// ClientOf returns the client of WithClient, or nil.
+func ClientOf(ctx context.Context) any { return attributesOf(ctx).client }
+
 // ByPriority is a Config.Rank: the greatest priority first.
 func ByPriority(ctx context.Context) int64 { return -int64(attributesOf(ctx).priority) }
 
@@ -143,27 +146,34 @@ func (r *Request) misjudged(policy string, value any, about ...*kernel.Request) 
 	return err
 }
 
-// Rerank gives a waiting request another rank, and reports whether it was waiting.
-// If it was not, or its object is not ordered by rank, nothing has changed.
-func (r *Request) Rerank(rank int64) bool {
+// SetPriority gives a waiting request another priority, and reports whether it was
+// waiting at an object that is ordered by priority; if not, nothing has changed.
+func (r *Request) SetPriority(priority int) bool {
 	m := r.lock()
-	if m.config.Rank == nil || !r.Waits() {
+	return m.setPriority(&r.Request, priority)
+}
+
+// SetPriority is Request.SetPriority for the request with an arrival number.
+func (m *Mailbox) SetPriority(arrival uint64, priority int) bool {
+	m.mu.Lock()
+	return m.setPriority(m.kernel().Find(arrival), priority)
+}
+
+func (m *Mailbox) setPriority(r *kernel.Request, priority int) bool {
+	if r == nil || !m.config.Prioritised || !m.kernel().Rerank(r, -int64(priority)) {
 		m.mu.Unlock()
 		return false
 	}
-	m.kernel().Rerank(&r.Request, rank)
 	m.reconsider()
 	return true
 }
 
-// Find returns the waiting request with the arrival number, or nil.
-func (m *Mailbox) Find(arrival uint64) *Request {
+// WaitingAt returns how many requests of a family wait inside for the key.
+func (m *Mailbox) WaitingAt(op int, key any) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.queues.Load(); k != nil {
-		if r := k.Find(arrival); r != nil {
-			return r.Record.(*Request)
-		}
+		return k.WaitingAt(op, key)
 	}
-	return nil
+	return 0
 }

@@ -93,6 +93,9 @@ func (r *Request) Forget() {
 // Recycle says that nobody will look at the request any more.
 func (r *Request) Recycle() { r.home.Recycle() }
 
+// Context returns the context of the request's caller.
+func (r *Request) Context() context.Context { return r.ctx }
+
 // lock locks the mailbox that the request is in, and returns it.
 func (r *Request) lock() *Mailbox {
 	for {

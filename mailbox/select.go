@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -18,8 +19,9 @@ import (
 // has been chosen finds the others gone.
 type Selection struct {
 	winner   atomic.Pointer[Request]
-	requests []*Request
-	wake     chan struct{}
+	requests []*Request // not changed from the first arrival on
+	boxes    []*Mailbox
+	wake     chan struct{} // of all of them; the winner's token
 }
 
 // nobody is the winner of a selection that its caller has given up.
@@ -72,38 +74,44 @@ func (s *Selection) quit() bool {
 	return true
 }
 
-// Select hands in several requests, one to each of the boxes, of which one is to
-// run, and waits until it has ended; or until the context has, and then none of
-// them ever runs. It returns the number of the one that has run, or has failed; or
-// -1 and the context's error, or *DeadlockError. Those that come first are handed
-// in first, and if one can run at once the later ones are not handed in.
-func (s *Selection) Select(ctx context.Context, boxes []*Mailbox, requests []*Request, now time.Duration) (int, error) {
-	if s.wake == nil || Bubbled(now) {
+// Begin makes s ready for the requests of another call.
+func (s *Selection) Begin() {
+	if s.wake == nil {
 		s.wake = make(chan struct{}, 1)
 	}
 	s.winner.Store(nil)
-	s.requests = requests
-	for _, r := range requests {
-		r.box.Store(nil)
-		r.sel, r.wake = s, s.wake
-		r.Prepare(ctx, now)
-	}
-	chain := ChainOf(ctx)
-	err := s.handIn(boxes)
-	if err == nil && !s.decidedHere() {
-		err = s.wait(ctx, chain)
-	}
-	if err != nil {
-		return -1, err
-	}
-	won := s.winner.Load()
-	for i, r := range requests {
-		if r == won {
-			won.follow()
-			return i, nil
+	s.boxes, s.requests = s.boxes[:0], s.requests[:0]
+}
+
+// Add makes r one of the requests, to be handed in at the box.
+func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.Duration) {
+	r.box.Store(nil)
+	r.sel, r.wake = s, s.wake
+	r.Prepare(ctx, now)
+	s.boxes, s.requests = append(s.boxes, box), append(s.requests, r)
+}
+
+// Select hands in the requests, of which one is to run, and waits until it has
+// ended; or until the context has, and then none of them ever runs. It returns the
+// number of the one that has run, or has failed; or -1 and the context's error, or
+// *DeadlockError. Those that come first are handed in first, and if one can run at
+// once the later ones are not handed in.
+func (s *Selection) Select(ctx context.Context) (int, error) {
+	s.handIn()
+	if !s.decidedHere() {
+		if err := s.wait(ctx, ChainOf(ctx)); err != nil {
+			return -1, err
 		}
 	}
-	panic("mailbox: a selection was won by nobody")
+	won := s.winner.Load()
+	won.follow()
+	return slices.Index(s.requests, won), nil
+}
+
+// Clear lets go of the requests.
+func (s *Selection) Clear() {
+	clear(s.boxes)
+	clear(s.requests)
 }
 
 // decidedHere reports whether the winner has ended without a token.
@@ -113,9 +121,9 @@ func (s *Selection) decidedHere() bool {
 }
 
 // handIn hands in the requests until one has been claimed.
-func (s *Selection) handIn(boxes []*Mailbox) error {
+func (s *Selection) handIn() {
 	for i, r := range s.requests {
-		m := boxes[i]
+		m := s.boxes[i]
 		m.mu.Lock()
 		if c := m.closed; c != nil {
 			r.box.Store(m)
@@ -125,7 +133,7 @@ func (s *Selection) handIn(boxes []*Mailbox) error {
 				r.fail(c.err)
 				r.ended = true
 			}
-			return nil
+			return
 		}
 		owner := m.engage()
 		m.arrive(r, "")
@@ -142,10 +150,9 @@ func (s *Selection) handIn(boxes []*Mailbox) error {
 			if w != r {
 				m.Withdraw(r)
 			}
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // wait waits for the token of the winner, or for the object, to run it.

@@ -1,0 +1,115 @@
+package activeobject
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Every type has three operations that it does not declare, for what is worth no
+// declaration: they take what they do, and what they wait for, as their argument.
+// Each is a family whose key is the guard, so that any number of requests that
+// wait for one guard cost one question.
+
+// adhoc is the argument of an operation that is not declared.
+type adhoc[T any] struct {
+	guard guards.Guard[T, None]
+	f     func(*T) error
+}
+
+// undeclared are the operations that are not declared.
+type undeclared[T any] struct {
+	do, view, until *Operation[T, adhoc[T], None]
+}
+
+func newUndeclared[T any](t *Type[T]) (u undeclared[T]) {
+	n := len(t.ops)
+	u.do = undeclaredOperation(t, n, kernel.Entry, "do")
+	u.view = undeclaredOperation(t, n+1, kernel.Function, "view")
+	u.until = undeclaredOperation(t, n+2, kernel.Function, "until")
+	u.do.own, u.view.own = true, true
+	return u
+}
+
+func undeclaredOperation[T any](t *Type[T], index int, kind kernel.Kind, name string) *Operation[T, adhoc[T], None] {
+	op := newOperation[T, adhoc[T], None](t)
+	op.kind, op.name, op.changed = kind, name, kind != kernel.Function
+	op.leaf = func(s *T, a adhoc[T]) (None, error) {
+		if a.f == nil {
+			return None{}, nil
+		}
+		return None{}, a.f(s)
+	}
+	op.parts = []guards.Guard[T, adhoc[T]]{guards.Carried("its guard", func(a adhoc[T]) guards.Guard[T, None] { return a.guard })}
+	op.family, op.key = true, func(a adhoc[T]) any { return a.guard.ID() }
+	op.settle(index)
+	return op
+}
+
+// Do runs f at the object as a procedure would be: for a change of the state that
+// wants no declared operation. It returns f's error, or that of a Call. F runs on
+// the calling goroutine, unless the object has threads of its own; it must neither
+// block nor call other objects.
+func (o *Object[T]) Do(ctx context.Context, f func(*T) error) error {
+	return o.adhoc(ctx, o.class.typ.hidden.do, "Do", guards.Guard[T, None]{}, f)
+}
+
+// DoWhen is Do as an entry: it waits until the guard holds.
+func (o *Object[T]) DoWhen(ctx context.Context, g guards.Guard[T, None], f func(*T) error) error {
+	if g.IsZero() {
+		return &ArgumentError{Call: "DoWhen", Argument: "guard", Problem: "has no condition: make it with guards.When"}
+	}
+	return o.adhoc(ctx, o.class.typ.hidden.do, "DoWhen", g, f)
+}
+
+// View runs f at the object as a function would be: it may read the state, and must
+// not change it. Otherwise it is like Do.
+func (o *Object[T]) View(ctx context.Context, f func(*T) error) error {
+	return o.adhoc(ctx, o.class.typ.hidden.view, "View", guards.Guard[T, None]{}, f)
+}
+
+// Until waits until the guard holds, and does nothing then; by the time it returns
+// the guard may be false again. Any number of goroutines may wait for one guard: it
+// is asked once for all of them, if it is the same value (or a copy of it), so make
+// it once and keep it:
+//
+//	var empty = guards.When("empty", (*Buffer).Empty)
+//	err := buffer.Until(ctx, empty)
+//
+// The guard must not look at waiting counts.
+func (o *Object[T]) Until(ctx context.Context, g guards.Guard[T, None]) error {
+	if g.IsZero() {
+		return &ArgumentError{Call: "Until", Argument: "guard", Problem: "has no condition: make it with guards.When"}
+	}
+	_, err := o.callAdhoc(ctx, o.class.typ.hidden.until, "Until", adhoc[T]{guard: g})
+	return err
+}
+
+func (o *Object[T]) adhoc(ctx context.Context, op *Operation[T, adhoc[T], None], call string, g guards.Guard[T, None], f func(*T) error) error {
+	if f == nil {
+		return &ArgumentError{Call: call, Argument: "f", Problem: "is nil: pass the function to run"}
+	}
+	_, err := o.callAdhoc(ctx, op, call, adhoc[T]{g, f})
+	return err
+}
+
+func (o *Object[T]) callAdhoc(ctx context.Context, op *Operation[T, adhoc[T], None], call string, a adhoc[T]) (None, error) {
+	if a.guard.Looks()&guards.AtWaiting != 0 {
+		return None{}, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at waiting counts: declare an entry with WhenWaiting for it"}
+	}
+	return op.Call(ctx, o, a)
+}
+
+// ArgumentError says that an argument of a call makes no sense. Nothing has
+// happened.
+type ArgumentError struct {
+	Call     string
+	Argument string
+	Problem  string
+}
+
+// Error implements error.
+func (e *ArgumentError) Error() string {
+	return "sluice: " + e.Call + ": " + e.Argument + " " + e.Problem
+}

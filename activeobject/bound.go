@@ -1,0 +1,53 @@
+package activeobject
+
+import (
+	"fmt"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Overflow is what happens to a request that would have to wait in a full queue.
+type Overflow = kernel.Overflow
+
+const (
+	// Refuse fails the request with a *FullError.
+	Refuse = kernel.Refuse
+	// DropOldest fails the request that has waited longest, with a *FullError, and
+	// lets the new one wait in its place.
+	DropOldest = kernel.DropOldest
+	// Wait makes a Call wait for room, withdrawable, outside the queue. What has no
+	// goroutine that could wait (Send, Tell, a message, a requeue) is refused.
+	Wait = kernel.Wait
+)
+
+// Bounded lets no more than n requests wait at the object; those at all of its
+// operations count. A request that can start at once is never turned away. The
+// bound must not be negative; 0 lets nobody wait.
+func Bounded(n int, overflow Overflow) Option {
+	switch {
+	case n < 0:
+		return wrong("Bounded", fmt.Sprintf("is given the bound %d: it must not be negative", n))
+	case overflow < Refuse || overflow > Wait:
+		return wrong("Bounded", "is not told what to do with one too many: pass Refuse, DropOldest or Wait")
+	}
+	return func(s *settings) { s.bound = kernel.Bound{Max: n, Overflow: overflow} }
+}
+
+// Unbounded lets any number of requests wait. That is the default, unless the type
+// has another one. Bounds of single operations stay.
+func Unbounded() Option { return func(s *settings) { s.bound = kernel.Bound{} } }
+
+// Bounded lets no more than n requests wait for the operation at one object;
+// otherwise it is like the option Bounded. It returns the operation, and panics if
+// the bound is negative or the overflow none of Refuse, DropOldest and Wait.
+func (op *Operation[T, A, R]) Bounded(n int, overflow Overflow) *Operation[T, A, R] {
+	switch {
+	case n < 0:
+		panic(fmt.Sprintf("%s gets the bound %d: it must not be negative", op.where(), n))
+	case overflow < Refuse || overflow > Wait:
+		panic(op.where() + " gets a bound but is not told what to do with one too many: pass Refuse, DropOldest or Wait")
+	}
+	defer op.declaring("a bound")()
+	op.bound = kernel.Bound{Max: n, Overflow: overflow}
+	return op
+}

@@ -1,0 +1,66 @@
+package activeobject
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// Stats are the counts of one operation of an object since it was made.
+type Stats = mailbox.Stats
+
+// Counted makes the object count every request, those that find it idle included,
+// and measure how long requests wait before they start; see Stats. It costs a few
+// nanoseconds for every call and a look at the clock for those that wait.
+func Counted() Option { return func(s *settings) { s.counted = true } }
+
+// bypassesCounted is how far bypasses are counted without a bound.
+const bypassesCounted = 100
+
+// Stats returns the counts of the object's operations, in the order of their
+// declaration. It waits for no body. Requests that found the object idle, and never
+// had to wait, are counted only if the object is made with Counted; waiting times
+// likewise. The longest bypass is counted up to the object's MaxBypass; without one,
+// up to 100 if it is Counted, else not at all.
+func (o *Object[T]) Stats() []Stats {
+	all := make([]Stats, len(o.class.typ.ops))
+	for i := range all {
+		all[i] = o.box.Stats(i)
+	}
+	return all
+}
+
+// Stats returns the operation's counts at an object, as Object.Stats does; of an
+// object of another type they are zero.
+func (op *Operation[T, A, R]) Stats(o *Object[T]) Stats {
+	if !o.class.typ.extends(op.typ) {
+		return Stats{Operation: op.name}
+	}
+	return o.box.Stats(op.index)
+}
+
+// Watchdog makes the object's system log, once, every request that has waited for d,
+// with the explanation of its wait. D must be positive.
+func Watchdog(d time.Duration) Option {
+	if d <= 0 {
+		return wrong("Watchdog", fmt.Sprintf("is given %v: it must be positive", d))
+	}
+	return func(s *settings) { s.patience = d }
+}
+
+// overdue returns what logs a request that has waited too long.
+func overdue(logger *slog.Logger) func(string, mailbox.Waiting, []mailbox.Running) {
+	return func(object string, w mailbox.Waiting, running []mailbox.Running) {
+		defer func() { _ = recover() }() // a handler's; nobody is there to hear of it
+		logger.Warn("sluice: a request waits for long", "object", object, "operation", w.Operation,
+			"arrival", w.Arrival, "position", w.Position, "age", w.Age, "because", w.Reason.String(),
+			"running", mailbox.Snapshot{Running: running}.Runners())
+	}
+}
+
+// Checked makes the object ask the guards, too, that by the declarations of Opens
+// nothing can have opened. Requests that are found open fail with an
+// *UndeclaredError, which names the operation that opened them. It is for tests.
+func Checked() Option { return func(s *settings) { s.checked = true } }
