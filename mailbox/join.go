@@ -190,19 +190,25 @@ func (r *Request) way(s *search, body string) ([]Link, bool) {
 		return links, true
 	}
 	if s.seen[r.box] {
-		return links, false // it is in the circle already, or leads nowhere
+		return links, false // how it goes on from here has been told
 	}
 	s.seen[r.box] = true
+	var rest []Link
 	for _, f := range s.held[r.box] {
 		for _, e := range f.waits {
-			if e.stands(f) && e.goal.stuck(s) {
-				if further, back := e.goal.way(s, f.String()); back {
-					return append(links, further...), true
-				}
+			if !e.stands(f) || !e.goal.stuck(s) {
+				continue
+			}
+			further, back := e.goal.way(s, f.String())
+			if back {
+				return append(links, further...), true
+			}
+			if rest == nil {
+				rest = further
 			}
 		}
 	}
-	return links, false
+	return append(links, rest...), false
 }
 
 func (j *Join) way(s *search, body string) (links []Link, back bool) {
@@ -211,10 +217,14 @@ func (j *Join) way(s *search, body string) (links []Link, back bool) {
 			continue
 		}
 		further, found := p.way(s, body)
-		if !j.first && found {
+		switch {
+		case j.first: // all of them are in the circle
+			links, back = append(links, further...), back || found
+		case found:
 			return further, true
+		case links == nil:
+			links = further
 		}
-		links, back = append(links, further...), back || found
 	}
 	return links, back
 }
