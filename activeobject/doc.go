@@ -55,11 +55,14 @@
 //		return withdraw.Call(ctx, a.object, amount)
 //	}
 //
-// Call waits for the result; Send returns a Future of it; Try refuses to wait;
-// Tell forgets it. A request whose context ends while it waits never runs.
+// Call waits for the result; Send returns a Future of it, and Begin a Ticket, which
+// is good for one Await; Try refuses to wait; Tell forgets it. A request whose context ends while it waits never runs.
 package activeobject
 
-import "github.com/sluice-go/sluice/mailbox"
+import (
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+)
 
 // Errors of requests. See the package mailbox for what each means.
 type (
@@ -75,4 +78,5 @@ type (
 var (
 	ErrStopped = mailbox.ErrStopped
 	ErrRefused = mailbox.ErrRefused
+	ErrAwaited = actor.ErrAwaited
 )

@@ -231,6 +231,20 @@ func TestContinuationsAreToldOfEveryEnd(t *testing.T) {
 	})
 }
 
+func TestContinuationsRunWhenTheSystemCloses(t *testing.T) {
+	ts := newTanks()
+	everywhere(t, func(t *testing.T, s *scene) {
+		o := newObject(t, s, ts.Type, &dam{})
+		f := ts.drain.Send(background, o, None{})
+		waiting(t, o, ts.drain, 1)
+		g := actor.All(f, f.OnDone(func(_ int, err error) { panic(err) }))
+		require.NoError(t, s.system.Close(background))
+		err := soon(t, s.system, awaiting(background, g)).err
+		require.ErrorIs(t, err, activeobject.ErrStopped)
+		require.ErrorAs(t, err, new(*actor.ContinuationError))
+	})
+}
+
 func TestAllWaitsForEachAndJoinsTheErrorsInOrder(t *testing.T) {
 	ts := newTanks()
 	errs := []error{errors.New("first"), errors.New("second")}
@@ -613,5 +627,42 @@ func TestFuturesAreJoinedByManyAtTheSameTime(t *testing.T) {
 				require.NoError(t, soon(t, s.system, firsts[i]).err)
 			}
 		}
+	})
+}
+
+// A future that is used twice, the result of that again, and so on, is behind the
+// last in more ways than can be counted.
+func TestAFutureMayBeBehindAnotherInManyWays(t *testing.T) {
+	ps := newPlaces()
+	same := func(_ None, err error) (None, error) { return None{}, err }
+	everywhere(t, func(t *testing.T, s *scene) {
+		home, away := ps.at(t, s, "home"), ps.at(t, s, "away")
+		deep := func(f activeobject.Future[None]) activeobject.Future[None] {
+			for range 60 {
+				f = actor.First(actor.Then(actor.All(f, actor.Then(f, same)), func(_ []None, err error) (None, error) { return None{}, err }), f)
+			}
+			return f
+		}
+		_, err := ps.visit.Call(background, home, func(ctx context.Context) error {
+			f := deep(ps.touch.Send(ctx, home, None{}))
+			_, err := f.Await(ctx)
+			if !f.Withdraw() {
+				t.Error("the request is still there to be withdrawn")
+			}
+			return err
+		})
+		var d *activeobject.DeadlockError
+		require.ErrorAs(t, err, &d)
+		require.Equal(t, "home.visit", d.Circle[0].Body)
+		called := calling(background, home, ps.visit, func(ctx context.Context) error {
+			_, err := deep(ps.enter.Send(ctx, away, None{})).Await(ctx)
+			return err
+		})
+		eventually(t, "it waits", func() bool {
+			r := home.Explain().Running
+			return len(r) == 1 && len(r[0].Waits) > 0
+		})
+		away.Stop()
+		require.ErrorIs(t, soon(t, s.system, called).err, activeobject.ErrStopped)
 	})
 }

@@ -146,7 +146,14 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 		return nil, nil
 	}
 	v := &vigil{frame: f, goal: goal, by: by, doomed: make(chan error, 1)}
-	goal.watch(v)
+	joins := map[*Join]bool{}
+	goal.walk(joins, func(*Request) {})
+	for j := range joins {
+		if j.first {
+			j.vigils = append(j.vigils, v)
+			v.at = append(v.at, j)
+		}
+	}
 	return v, nil
 }
 
@@ -186,10 +193,11 @@ type search struct {
 	frame *Frame
 	// held are the objects on the way that no request can get into, as far as is
 	// known, and the bodies that run there.
-	held map[*Mailbox][]*Frame
-	// For writing down the circle: the objects that are in it, and where in the
-	// body's own chain it begins.
-	seen  map[*Mailbox]bool
+	held  map[*Mailbox][]*Frame
+	joins map[*Join]bool // what has been found out about those, since held last changed
+	// For writing down the circle: the objects and joins that are in it, and where in
+	// the body's own chain it begins.
+	told  map[any]bool
 	start *Frame
 }
 
@@ -201,10 +209,11 @@ type search struct {
 // counts as held up at first; then those are struck out that are not, as each body
 // in them can go on, until nothing changes. What is left is held up for good.
 func (f *Frame) circle(goal Awaited) []Link {
-	s := &search{frame: f, held: map[*Mailbox][]*Frame{}}
+	s := &search{frame: f, held: map[*Mailbox][]*Frame{}, joins: map[*Join]bool{}}
 	s.collect(goal)
 	for again := true; again; {
 		again = false
+		clear(s.joins)
 		for box, frames := range s.held {
 			if !slices.ContainsFunc(frames, s.stuck) {
 				delete(s.held, box)
@@ -215,7 +224,7 @@ func (f *Frame) circle(goal Awaited) []Link {
 	if !goal.stuck(s) {
 		return nil
 	}
-	s.seen, s.start = map[*Mailbox]bool{}, f
+	s.told, s.start = map[any]bool{}, f
 	path, back := goal.way(s, f.String())
 	if !back {
 		return nil
@@ -232,9 +241,9 @@ func (f *Frame) circle(goal Awaited) []Link {
 // collect finds the objects on the way from the goal. Where it comes back to the
 // body's own chain it ends.
 func (s *search) collect(goal Awaited) {
-	for r := range goal.requests() {
+	goal.walk(s.joins, func(r *Request) {
 		if _, known := s.held[r.box]; known || !r.pending() || s.frame.within(r.box) != nil {
-			continue
+			return
 		}
 		frames := r.box.frames()
 		s.held[r.box] = frames
@@ -245,7 +254,7 @@ func (s *search) collect(goal Awaited) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // stuck reports whether the body waits for something that is held up.

@@ -135,10 +135,10 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 		return nil
 	}
 	for _, e := range f.waits {
-		for w := range e.goal.requests() {
+		e.goal.walk(map[*Join]bool{}, func(w *Request) {
 			reason, pending := w.why()
 			if !pending {
-				continue
+				return
 			}
 			far := Far{Request: w.String(), Reason: reason}
 			if !seen[w.box] {
@@ -148,7 +148,7 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 				}
 			}
 			out = append(out, far)
-		}
+		})
 	}
 	return out
 }
