@@ -38,15 +38,18 @@ type edge struct {
 	goal Awaited
 }
 
-// stands reports whether f waits for what e says, if that has not ended: none of
-// the bodies between has returned and left the waiting to a goroutine it started.
+// stands reports whether f waits for what e says, if that has not ended: neither f
+// nor one of the bodies between has returned and left the waiting to a goroutine it
+// started.
 func (e edge) stands(f *Frame) bool {
-	for g := e.from; g != f; g = g.parent {
-		if g.over.Load() {
+	for g := e.from; ; g = g.parent {
+		switch {
+		case g.over.Load():
 			return false
+		case g == f:
+			return true
 		}
 	}
-	return true
 }
 
 type frameKey struct{}
@@ -119,7 +122,8 @@ func (r *Request) quit() bool { return r.box.Withdraw(r) }
 // enter draws the edge from the body f to what it is about to wait for, until
 // leave. If that closes a circle it returns an error that names the circle, and
 // there is no edge: by, if it is not nil, has left then; if by cannot, the wait is
-// over soon, and goes on.
+// over soon, and goes on. Whoever waits at several objects at once, for the first to
+// take it, enters a Join of these requests.
 //
 // A goal that may become hopeless later, as it is the first of several, comes with a
 // vigil, which says so.
