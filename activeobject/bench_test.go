@@ -257,6 +257,74 @@ func BenchmarkIdle(b *testing.B) {
 	})
 }
 
+// BenchmarkTicket sets a ticket against a future: for a request that runs at once,
+// and for one that has to wait until the same goroutine opens its guard.
+func BenchmarkTicket(b *testing.B) {
+	ctx := context.Background()
+	run := func(name string, peer, ours func(o *activeobject.Object[turns]) (int64, error)) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			system := actor.NewSystem()
+			defer system.Close(ctx)
+			steps := func(one func(o *activeobject.Object[turns]) (int64, error)) func(int) {
+				return func(n int) {
+					o := activeobject.Must(activeobject.New(system, turnsType, &turns{}))
+					for i := range n {
+						if last, err := one(o); err != nil || last != int64(2*i+2) {
+							b.Fatalf("step %d (%v), want %d", last, err, 2*i+2)
+						}
+					}
+					o.Stop()
+				}
+			}
+			versus(b, side{"send", steps(peer)}, side{"ticket", steps(ours)})
+		})
+	}
+	run("ready", func(o *activeobject.Object[turns]) (int64, error) {
+		even.Send(ctx, o, activeobject.None{}).Await(ctx)
+		return odd.Send(ctx, o, activeobject.None{}).Await(ctx)
+	}, func(o *activeobject.Object[turns]) (int64, error) {
+		t := even.Begin(ctx, o, activeobject.None{})
+		t.Await(ctx)
+		t = odd.Begin(ctx, o, activeobject.None{})
+		return t.Await(ctx)
+	})
+	run("waiting", func(o *activeobject.Object[turns]) (int64, error) {
+		f := odd.Send(ctx, o, activeobject.None{})
+		even.Call(ctx, o, activeobject.None{})
+		return f.Await(ctx)
+	}, func(o *activeobject.Object[turns]) (int64, error) {
+		t := odd.Begin(ctx, o, activeobject.None{})
+		even.Call(ctx, o, activeobject.None{})
+		return t.Await(ctx)
+	})
+	b.Run("waiting-against-mutex", func(b *testing.B) {
+		// Two calls under a mutex do what the two requests do, without the waiting.
+		b.ReportAllocs()
+		var mu sync.Mutex
+		system := actor.NewSystem()
+		defer system.Close(ctx)
+		versus(b, side{"mutex", func(n int) {
+			var t turns
+			for range n {
+				for range 2 {
+					mu.Lock()
+					t.Step(activeobject.None{})
+					mu.Unlock()
+				}
+			}
+		}}, side{"ticket", func(n int) {
+			o := activeobject.Must(activeobject.New(system, turnsType, &turns{}))
+			for range n {
+				t := odd.Begin(ctx, o, activeobject.None{})
+				even.Call(ctx, o, activeobject.None{})
+				t.Await(ctx)
+			}
+			o.Stop()
+		}})
+	})
+}
+
 func BenchmarkContended(b *testing.B) {
 	ctx := context.Background()
 	for _, work := range []struct {

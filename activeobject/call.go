@@ -145,6 +145,11 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("sluice: %s is of type %q; operation %q belongs to another type %q", e.Object, e.Type, e.Operation, e.Declared)
 }
 
+// foreign returns the error for an object that does not have the operation.
+func (op *Operation[T, A, R]) foreign(o *Object[T]) error {
+	return &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.typ.name}
+}
+
 // manner is how a request is made.
 type manner uint8
 
@@ -182,14 +187,14 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
-	if o.class.filters != nil && (o.class.typ == op.typ) {
-		return op.intercepted(ctx, o, arg, how, p)
-	}
-	if o.class.typ != op.typ {
+	switch {
+	case o.class.typ != op.typ:
 		if heir := op.heir(o.class.typ); heir != nil {
-			return heir.begin(ctx, o, arg, how, p)
+			return heir.start(ctx, o, arg, how, p)
 		}
-		return r, &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.typ.name}
+		return r, op.foreign(o)
+	case o.class.filters != nil:
+		return op.intercepted(ctx, o, arg, how, p)
 	}
 	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
 		if w, ok := o.box.Take(op.mark, how < sending); ok {

@@ -58,11 +58,14 @@
 //		return withdraw.Call(ctx, a.object, amount)
 //	}
 //
-// Call waits for the result; Send returns a Future of it; Try refuses to wait;
-// Tell forgets it. A request whose context ends while it waits never runs.
+// Call waits for the result; Send returns a Future of it, and Begin a Ticket, which
+// is good for one Await; Try refuses to wait; Tell forgets it. A request whose context ends while it waits never runs.
 package activeobject
 
-import "github.com/sluice-go/sluice/mailbox"
+import (
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+)
 
 // Errors of requests. See the package mailbox for what each means.
 type (
@@ -72,10 +75,18 @@ type (
 	GuardError    = mailbox.GuardError
 	ExitError     = mailbox.ExitError
 	DeadlockError = mailbox.DeadlockError
+	RequeuedError = mailbox.RequeuedError
+	FullError     = mailbox.FullError
+	PolicyError   = mailbox.PolicyError
+	PriorityError = mailbox.PriorityError
+
+	UndeclaredError = mailbox.UndeclaredError
 )
 
 // Errors to compare with errors.Is.
 var (
 	ErrStopped = mailbox.ErrStopped
 	ErrRefused = mailbox.ErrRefused
+	ErrFull    = mailbox.ErrFull
+	ErrAwaited = actor.ErrAwaited
 )

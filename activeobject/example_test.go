@@ -231,6 +231,23 @@ func ExampleOperation_Send() {
 	// 0 context canceled
 }
 
+func ExampleOperation_Begin() {
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}))
+
+	// A ticket is a future for one, and costs no allocation.
+	ctx := context.Background()
+	ordered := stockOrder.Begin(ctx, bolts, 2)
+	stockDeliver.Call(ctx, bolts, 10)
+	fmt.Println(ordered.Await(ctx))
+	_, err := ordered.Await(ctx)
+	fmt.Println(err)
+	// Output:
+	// 8 <nil>
+	// sluice: the ticket has been used
+}
+
 func ExampleOperation_Try() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())

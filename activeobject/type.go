@@ -290,7 +290,7 @@ func (t *Type[T]) class(system *actor.System, s *settings) *class[T] {
 
 func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 	rules := t.rules
-	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound.Overflow != Unbounded || s.checked || s.counted {
+	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (kernel.Bound{}) || s.checked || s.counted {
 		changed := *rules
 		changed.Policy, changed.MaxBypass, changed.Bound, changed.Check = s.order.policy, s.maxBypass, s.bound, s.checked
 		if s.counted {

@@ -2,6 +2,7 @@ package actor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,4 +53,67 @@ func ExampleFuture() {
 	// Output:
 	// context deadline exceeded
 	// reading <nil>
+}
+
+func ExampleThen() {
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
+
+	ctx := context.Background()
+	reading := lampRead.Send(ctx, desk, activeobject.None{})
+	// What follows runs once the lamp is free again, so it may use it.
+	dark := actor.Then(reading, func(what string, err error) (string, error) {
+		if err != nil {
+			return "", err
+		}
+		on, err := lampPush.Call(ctx, desk, activeobject.None{})
+		return fmt.Sprintf("after %s the light is on: %t", what, on), err
+	})
+	lampPush.Call(ctx, desk, activeobject.None{})
+	fmt.Println(dark.Await(ctx))
+	// Output: after reading the light is on: false <nil>
+}
+
+func ExampleAll() {
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
+	hall := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Named("hall lamp")))
+
+	ctx := context.Background()
+	both := actor.All(
+		lampRead.Send(ctx, desk, activeobject.None{}),
+		lampRead.Send(ctx, hall, activeobject.None{}),
+	)
+	lampPush.Call(ctx, desk, activeobject.None{})
+	fmt.Println(both.Ready())
+	hall.Stop()
+	results, err := both.Await(ctx)
+	fmt.Printf("%q\n", results)
+	fmt.Println(errors.Is(err, activeobject.ErrStopped), err)
+	// Output:
+	// false
+	// ["reading" ""]
+	// true sluice: hall lamp has stopped
+}
+
+func ExampleFirst() {
+	system := actor.NewSystem()
+	defer system.Close(context.Background())
+	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
+	hall := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
+
+	ctx := context.Background()
+	somewhere := actor.First(
+		lampRead.Send(ctx, desk, activeobject.None{}),
+		lampRead.Send(ctx, hall, activeobject.None{}),
+	)
+	lampPush.Call(ctx, hall, activeobject.None{})
+	fmt.Println(somewhere.Await(ctx))
+	// The other goes on waiting; so if it is not wanted, it is withdrawn.
+	fmt.Println(lampRead.Waiting(desk), "waits at the desk")
+	// Output:
+	// reading <nil>
+	// 1 waits at the desk
 }

@@ -38,15 +38,18 @@ type edge struct {
 	goal Awaited
 }
 
-// stands reports whether f waits for what e says, if that has not ended: none of
-// the bodies between has returned and left the waiting to a goroutine it started.
+// stands reports whether f waits for what e says, if that has not ended: neither f
+// nor one of the bodies between has returned and left the waiting to a goroutine it
+// started.
 func (e edge) stands(f *Frame) bool {
-	for g := e.from; g != f; g = g.parent {
-		if g.over.Load() {
+	for g := e.from; ; g = g.parent {
+		switch {
+		case g.over.Load():
 			return false
+		case g == f:
+			return true
 		}
 	}
-	return true
 }
 
 type frameKey struct{}
@@ -119,7 +122,8 @@ func (r *Request) quit() bool { return r.lock().withdraw(r) }
 // enter draws the edge from the body f to what it is about to wait for, until
 // leave. If that closes a circle it returns an error that names the circle, and
 // there is no edge: by, if it is not nil, has left then; if by cannot, the wait is
-// over soon, and goes on.
+// over soon, and goes on. Whoever waits at several objects at once, for the first to
+// take it, enters a Join of these requests.
 //
 // A goal that may become hopeless later, as it is the first of several, comes with a
 // vigil, which says so.
@@ -146,7 +150,14 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 		return nil, nil
 	}
 	v := &vigil{frame: f, goal: goal, by: by, doomed: make(chan error, 1)}
-	goal.watch(v)
+	joins := map[*Join]bool{}
+	goal.walk(joins, func(*Request) {})
+	for j := range joins {
+		if j.first {
+			j.vigils = append(j.vigils, v)
+			v.at = append(v.at, j)
+		}
+	}
 	return v, nil
 }
 
@@ -186,10 +197,11 @@ type search struct {
 	frame *Frame
 	// held are the objects on the way that no request can get into, as far as is
 	// known, and the bodies that run there.
-	held map[*Mailbox][]*Frame
-	// For writing down the circle: the objects that are in it, and where in the
-	// body's own chain it begins.
-	seen  map[*Mailbox]bool
+	held  map[*Mailbox][]*Frame
+	joins map[*Join]bool // what has been found out about those, since held last changed
+	// For writing down the circle: the objects and joins that are in it, and where in
+	// the body's own chain it begins.
+	told  map[any]bool
 	start *Frame
 }
 
@@ -201,10 +213,11 @@ type search struct {
 // counts as held up at first; then those are struck out that are not, as each body
 // in them can go on, until nothing changes. What is left is held up for good.
 func (f *Frame) circle(goal Awaited) []Link {
-	s := &search{frame: f, held: map[*Mailbox][]*Frame{}}
+	s := &search{frame: f, held: map[*Mailbox][]*Frame{}, joins: map[*Join]bool{}}
 	s.collect(goal)
 	for again := true; again; {
 		again = false
+		clear(s.joins)
 		for box, frames := range s.held {
 			if !slices.ContainsFunc(frames, s.stuck) {
 				delete(s.held, box)
@@ -215,7 +228,7 @@ func (f *Frame) circle(goal Awaited) []Link {
 	if !goal.stuck(s) {
 		return nil
 	}
-	s.seen, s.start = map[*Mailbox]bool{}, f
+	s.told, s.start = map[any]bool{}, f
 	path, back := goal.way(s, f.String())
 	if !back {
 		return nil
@@ -232,13 +245,13 @@ func (f *Frame) circle(goal Awaited) []Link {
 // collect finds the objects on the way from the goal. Where it comes back to the
 // body's own chain it ends.
 func (s *search) collect(goal Awaited) {
-	for r := range goal.requests() {
+	goal.walk(s.joins, func(r *Request) {
 		box := r.box.Load()
 		if box == nil {
-			continue // one of several that has not been handed in
+			return // one of several that has not been handed in
 		}
 		if _, known := s.held[box]; known || !r.pending() || s.frame.within(box) != nil {
-			continue
+			return
 		}
 		frames := box.frames()
 		s.held[box] = frames
@@ -249,7 +262,7 @@ func (s *search) collect(goal Awaited) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // stuck reports whether the body waits for something that is held up.

@@ -12,10 +12,10 @@ import (
 // costs a word as long as nobody waits.
 //
 // The word holds nil, then perhaps the waiters, and in the end over. It becomes
-// over by one swap, so only one completer finds what was there before. Whatever
-// the completer wrote until then has happened before whatever is done by those who
-// load over from the word, and, as the completer takes the waiters' lock only
-// afterwards, by those who find Waiters.over set.
+// over by one swap, so only one completer finds what was there before. What the
+// completer wrote until then happens before whatever those do who load over from
+// the word, and, as he takes the waiters' lock only afterwards, before whatever
+// those do who find waiters.over set: both may read the result.
 type Completion struct {
 	word atomic.Pointer[waiters]
 }

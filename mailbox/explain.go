@@ -139,13 +139,13 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 		return nil
 	}
 	for _, e := range f.waits {
-		for w := range e.goal.requests() {
+		e.goal.walk(map[*Join]bool{}, func(w *Request) {
 			if w.box.Load() == nil {
-				continue // one of several that has not been handed in
+				return // one of several that has not been handed in
 			}
 			reason, pending := w.why()
 			if !pending {
-				continue
+				return
 			}
 			far := Far{Request: w.String(), Reason: reason}
 			if box := w.box.Load(); !seen[box] {
@@ -155,7 +155,7 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 				}
 			}
 			out = append(out, far)
-		}
+		})
 	}
 	return out
 }

@@ -16,11 +16,14 @@ type Awaited interface {
 	Then(do func(*Turn)) *Continuation
 	WithdrawAll(err error) bool
 
-	// What a circle of waiting is found by. The caller holds graph.
-	requests() iter.Seq[*Request]              // those behind it
-	stuck(s *search) bool                      // it will not end unless one of s.held does
-	way(s *search, body string) ([]Link, bool) // from a body that waits for it, and whether it leads back
-	watch(v *vigil)
+	// walk visits the requests behind it, and the joins on the way, each of these
+	// once: a future may well be used in several others.
+	walk(seen map[*Join]bool, visit func(*Request))
+	// stuck reports whether it will not end unless one of s.held does, and way says
+	// what a body waits for that waits for it, and whether that leads back to the
+	// body. The caller holds graph.
+	stuck(s *search) bool
+	way(s *search, body string) ([]Link, bool)
 }
 
 // Join is a completion that follows from those of others: from all of them, or
@@ -75,9 +78,7 @@ func (j *Join) Await(ctx context.Context) error { return j.await(ctx, j) }
 // with err. It reports whether there were any. What j makes of that is another
 // matter.
 func (j *Join) WithdrawAll(err error) (some bool) {
-	for p := range j.left() {
-		some = p.WithdrawAll(err) || some
-	}
+	j.walk(map[*Join]bool{}, func(r *Request) { some = r.WithdrawAll(err) || some })
 	return some
 }
 
@@ -93,9 +94,6 @@ func (j *Join) Lose(i int) {
 	}
 	(*parts)[i].lost = true
 	for _, v := range slices.Clone(j.vigils) {
-		if v.at == nil {
-			continue // it is at this place twice, and has ended
-		}
 		if err := v.frame.check(v.goal, v.by); err != nil {
 			v.end()
 			v.doomed <- err // there is room: the vigil has ended with this
@@ -122,31 +120,15 @@ func (v *vigil) end() {
 	v.at = nil
 }
 
-func (r *Request) watch(*vigil) {}
+func (r *Request) walk(_ map[*Join]bool, visit func(*Request)) { visit(r) }
 
-func (j *Join) watch(v *vigil) {
-	if j.first {
-		j.vigils = append(j.vigils, v)
-		v.at = append(v.at, j)
+func (j *Join) walk(seen map[*Join]bool, visit func(*Request)) {
+	if seen[j] {
+		return
 	}
+	seen[j] = true
 	for p := range j.left() {
-		p.watch(v)
-	}
-}
-
-func (r *Request) requests() iter.Seq[*Request] {
-	return func(yield func(*Request) bool) { yield(r) }
-}
-
-func (j *Join) requests() iter.Seq[*Request] {
-	return func(yield func(*Request) bool) {
-		for p := range j.left() {
-			for r := range p.requests() {
-				if !yield(r) {
-					return
-				}
-			}
-		}
+		p.walk(seen, visit)
 	}
 }
 
@@ -165,23 +147,22 @@ func (r *Request) stuck(s *search) bool {
 // first. A part that has ended is neither, even while its continuation is on its
 // way to say what that means for j.
 func (j *Join) stuck(s *search) bool {
-	if j.Settled() {
-		return false
+	stuck, known := s.joins[j]
+	if known {
+		return stuck
 	}
-	some := false
-	for p := range j.left() {
-		switch {
-		case p.lost:
-		case p.stuck(s):
-			some = true
-			if !j.first {
-				return true
+	if !j.Settled() {
+		for p := range j.left() {
+			if p.lost {
+				continue
 			}
-		case j.first:
-			return false
+			if stuck = p.stuck(s); stuck != j.first {
+				break // one is enough: that is, or that is not
+			}
 		}
 	}
-	return some
+	s.joins[j] = stuck
+	return stuck
 }
 
 func (r *Request) way(s *search, body string) ([]Link, bool) {
@@ -191,32 +172,46 @@ func (r *Request) way(s *search, body string) ([]Link, bool) {
 		s.came(in)
 		return links, true
 	}
-	if s.seen[box] {
-		return links, false // it is in the circle already, or leads nowhere
+	if s.told[box] {
+		return links, false // and how it goes on from there
 	}
-	s.seen[box] = true
+	s.told[box] = true
+	var rest []Link
 	for _, f := range s.held[box] {
 		for _, e := range f.waits {
-			if e.stands(f) && e.goal.stuck(s) {
-				if further, back := e.goal.way(s, f.String()); back {
-					return append(links, further...), true
-				}
+			if !e.stands(f) || !e.goal.stuck(s) {
+				continue
+			}
+			further, back := e.goal.way(s, f.String())
+			if back {
+				return append(links, further...), true
+			}
+			if rest == nil {
+				rest = further
 			}
 		}
 	}
-	return links, false
+	return append(links, rest...), false
 }
 
 func (j *Join) way(s *search, body string) (links []Link, back bool) {
+	if s.told[j] {
+		return nil, false
+	}
+	s.told[j] = true
 	for p := range j.left() {
 		if p.lost || !p.stuck(s) {
 			continue
 		}
 		further, found := p.way(s, body)
-		if !j.first && found {
+		switch {
+		case j.first: // all of them are in the circle
+			links, back = append(links, further...), back || found
+		case found:
 			return further, true
+		case links == nil:
+			links = further
 		}
-		links, back = append(links, further...), back || found
 	}
 	return links, back
 }
