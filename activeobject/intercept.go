@@ -139,10 +139,15 @@ func (op *Operation[T, A, R]) intercepted(ctx context.Context, o *Object[T], arg
 // body runs the body of a request, with the interceptors around it.
 func (op *Operation[T, A, R]) body(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (r R, err error) {
 	if o.class.filters == nil {
-		return op.plainBody(o, ctx, req, arg)
+		return op.bare(o, ctx, req, arg)
 	}
+	return op.wrapped(o, ctx, req, arg)
+}
+
+// wrapped is bare with the interceptors around it.
+func (op *Operation[T, A, R]) wrapped(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (r R, err error) {
 	body := func() (err error) {
-		r, err = op.plainBody(o, ctx, req, arg)
+		r, err = op.bare(o, ctx, req, arg)
 		return err
 	}
 	at := ctx
@@ -160,12 +165,14 @@ func (op *Operation[T, A, R]) body(o *Object[T], ctx context.Context, req *mailb
 	return r, err
 }
 
-func (op *Operation[T, A, R]) plainBody(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (R, error) {
+// bare runs the body of a request.
+func (op *Operation[T, A, R]) bare(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (R, error) {
 	if op.leaf != nil {
 		return op.leaf(o.state, arg)
 	}
-	defer req.Left()
-	return op.blocks(o.state, ctx, arg)
+	r, err := op.blocks(o.state, ctx, arg)
+	req.Left() // if it does not return, who catches that says so
+	return r, err
 }
 
 // lendable reports whether a body of the operation may run on any goroutine.

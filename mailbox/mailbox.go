@@ -491,15 +491,19 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 		}
 		m.mu.Unlock()
 		out.settle()
+		r.retire()
 		if r != self {
 			lend--
 		}
-		m.carryOut(r, err)
-		if out = r; r == self {
-			self = nil
-			if r.called() {
-				r.ended, out = true, nil // its caller is here
-			}
+		switch {
+		case !m.carryOut(r, err):
+			out = nil // it waits here again
+		case r == self && r.called():
+			self, out, r.ended = nil, nil, true // its caller is here
+		case r == self:
+			self, out = nil, r
+		default:
+			out = r
 		}
 	}
 }
