@@ -52,21 +52,25 @@ func (e *Full) Error() string {
 	return fmt.Sprintf("%s would wait: %s is full (%d)", e.Operation, what, e.Max)
 }
 
-// mustWait reports whether a new arrival cannot start at once, whatever the
-// guards say.
-func (k *Kernel) mustWait(r *Request) bool {
-	if k.barred(r.Op) {
-		return true
+// stuck reports whether nothing that waits can start before the next input, now
+// that r has come. Else Next has to be asked anyway, and somebody may start and
+// leave room for others.
+func (k *Kernel) stuck(r *Request) bool {
+	switch {
+	case k.closed != nil:
+		return false
+	case k.settled == k.step-1:
+		return k.barred(r.Op) || k.outside(r) != nil
 	}
-	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
-		if k.rules.Conflicts.Conflict(r.Op, op) {
-			return true
+	for op := range k.queues {
+		if k.queues[op].queued() > 0 && !k.barred(op) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
-// len returns how many requests are inside and at the gate.
+// queued returns how many requests are inside and at the gate.
 func (q *queue) queued() int { return int(q.total.Load()) - q.doors }
 
 // full returns why one more request than there are would be too many for the

@@ -163,6 +163,7 @@ type Kernel struct {
 	arrivals uint64 // requests that have arrived so far
 	entered  uint64 // the greatest order number that has come inside
 	step     uint64 // inputs and starts so far
+	settled  uint64 // the step after which nothing that waits can start before the next
 	rests    uint64 // how often nothing more could start, or no thread was there for it
 	version  uint64 // starts and completions of state-changing requests so far, and one
 	counting uint64 // arrivals inside and departures so far
@@ -220,11 +221,11 @@ func New(rules *Rules, object Object) *Kernel {
 // Failed tells.
 func (k *Kernel) Arrive(r *Request) {
 	q := k.register(r)
-	waits := k.bounded && k.mustWait(r)
 	r.state = AtGate
 	q.gate.push(r)
 	k.gated.Add(r.Op)
-	if waits {
+	if k.bounded && k.stuck(r) {
+		k.settled = k.step
 		k.overflow()
 	}
 }
@@ -310,6 +311,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		}
 		if k.failed.first == nil {
 			k.rests++
+			k.settled = k.step
 			return nil, nil
 		}
 	}
