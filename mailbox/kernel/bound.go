@@ -150,8 +150,8 @@ func (k *Kernel) leaveDoor(q *queue, r *Request) {
 }
 
 // refill lets requests in from the door as long as there is room for them, in
-// order of arrival, and reports whether any came.
-func (k *Kernel) refill() (changed bool) {
+// order of arrival.
+func (k *Kernel) refill() {
 	for k.doors > 0 {
 		var r *Request
 		for op := range k.queues {
@@ -160,9 +160,8 @@ func (k *Kernel) refill() (changed bool) {
 			}
 		}
 		if r == nil {
-			break
+			return
 		}
-		changed = true
 		q := &k.queues[r.Op]
 		k.leaveDoor(q, r)
 		k.total++
@@ -170,7 +169,6 @@ func (k *Kernel) refill() (changed bool) {
 		q.gate.insert(r)
 		k.gated.Add(r.Op)
 	}
-	return changed
 }
 
 // room reports whether one more request of the operation may wait.
@@ -182,7 +180,8 @@ func (k *Kernel) room(op int) bool {
 
 // knock returns the first request at the door that can start at once, though
 // there is no room for it to wait; or nil. It is called when nothing else can
-// start. One whose guard fails, fails with it.
+// start. One whose guard fails, fails with it; and before anybody starts it is
+// told who has failed.
 func (k *Kernel) knock() (first *Request) {
 	for op := range k.queues {
 		q := &k.queues[op]
@@ -191,13 +190,18 @@ func (k *Kernel) knock() (first *Request) {
 		}
 		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
 			next := r.next
+			k.trying = r
 			err := k.wouldWait(r)
+			k.trying = nil
+			if _, waits := err.(*Refused); err != nil && !waits && r.state == AtDoor {
+				k.fail(r, err)
+			}
+			if k.failed.first != nil {
+				return nil
+			}
 			if err == nil {
 				first = r
 				break
-			}
-			if _, waits := err.(*Refused); !waits && r.state == AtDoor {
-				k.fail(r, err)
 			}
 			if !q.each && q.members == nil {
 				break // what holds for one of them holds for all

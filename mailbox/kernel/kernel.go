@@ -169,7 +169,7 @@ type Kernel struct {
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
 
-	trying   *Request    // a Try that is being decided, and is in no queue
+	trying   *Request    // being decided: a Try, which is in no queue, or one at the door
 	watchful bool        // some guard looks at waiting counts
 	bounded  bool        // some queue is
 	doors    int         // requests at the door
@@ -303,7 +303,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r != nil {
 			return r, err
 		}
-		if more || k.failed.first != nil || k.refill() || k.overflow() {
+		if more || k.failed.first != nil || k.overflow() {
 			continue
 		}
 		if r := k.knock(); r != nil {
@@ -466,7 +466,7 @@ func (k *Kernel) Refuted(r *Request, falsePart string) {
 // fail with err. It is, with Misjudged, the one method that may be called during
 // Next, by an Object, if the goroutine is not to come back to it.
 func (k *Kernel) AskingFailed(op int, r *Request, err error) {
-	k.tryingFailed(err)
+	k.tryingFailed(op, err)
 	switch q := &k.queues[op]; {
 	case r == nil:
 		k.failLine(q, &q.line, err)
@@ -480,7 +480,7 @@ func (k *Kernel) AskingFailed(op int, r *Request, err error) {
 // Misjudged says that a policy will not return that was asked about some waiting
 // requests. They fail with err.
 func (k *Kernel) Misjudged(err error, about ...*Request) {
-	k.tryingFailed(err)
+	k.tryingFailed(-1, err)
 	for _, r := range about {
 		if r.Waits() {
 			k.fail(r, err)
@@ -488,9 +488,19 @@ func (k *Kernel) Misjudged(err error, about ...*Request) {
 	}
 }
 
-func (k *Kernel) tryingFailed(err error) {
-	if t := k.trying; t != nil {
-		k.trying = nil
+// tryingFailed fails the Try that was being decided, which is in no queue; or the
+// request at the door that was considered, if its own guard was asked.
+func (k *Kernel) tryingFailed(op int, err error) {
+	t := k.trying
+	k.trying = nil
+	switch {
+	case t == nil:
+	case t.state == AtDoor:
+		if t.Op == op {
+			k.fail(t, err)
+		}
+	default:
+		k.queues[t.Op].unwatched()
 		t.err, t.state = err, Failed
 		k.failed.push(t)
 	}
@@ -665,6 +675,7 @@ func (k *Kernel) leave(r *Request) {
 		q.waited++
 	}
 	k.take(q, r)
+	k.refill() // at once: who comes next has no claim to the room
 }
 
 // take takes a waiting request from where it is.
@@ -779,6 +790,7 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if r.Try {
 			q.total.Add(-1)
 			k.total--
+			k.refill()
 			err := k.try(r)
 			q.unwatched()
 			return r, err, true
@@ -864,11 +876,17 @@ func (k *Kernel) wouldWait(r *Request) error {
 	case op.Family && l != nil || !op.Family && op.Looks&guards.AtArgument == 0:
 		falsePart, err = k.askLine(q, l, r)
 	default:
-		if op.HeadOfLine && q.inside.first != nil {
+		if op.HeadOfLine && !op.Family && q.inside.first != nil {
 			return &Refused{Operation: op.Name, Behind: op.Name}
 		}
+		if a := &r.answer; a.given && a.stamp == k.stamp(r.Op) {
+			falsePart = a.falsePart
+			break
+		}
 		q.asked++
-		falsePart, err = k.object.AskRequest(r)
+		if falsePart, err = k.object.AskRequest(r); err == nil {
+			r.answer = k.note(r.Op, falsePart) // it may be at the door, and asked again
+		}
 	}
 	if err == nil && falsePart != "" {
 		err = &Refused{Operation: op.Name, Guard: falsePart}
