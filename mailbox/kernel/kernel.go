@@ -180,6 +180,7 @@ type Kernel struct {
 	misfits  []*Request  // what a policy has failed about, in pick
 	misfit   error
 	spare    []*line // for families
+	loose    []*line // without a place among those of their family
 	cursors  *Cursor // inspections under way
 }
 
@@ -291,6 +292,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if k.closed != nil {
 			return k.evict()
 		}
+		k.tidy()
 		k.check()
 		r := k.pick()
 		if k.failed.first != nil {
@@ -324,6 +326,9 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 		return r, ErrNoThread
 	}
 	k.countBypass(r)
+	if r.state == Failed { // somebody else's failure changed the waiting counts, and its guard was asked anew
+		return k.Failed()
+	}
 	k.leave(r)
 	k.start(r)
 	return r, nil
@@ -715,7 +720,7 @@ func (k *Kernel) take(q *queue, r *Request) {
 		l.passed = slices.DeleteFunc(l.passed, func(seq uint64) bool { return seq < first.seq })
 	}
 	if q.members != nil {
-		k.place(q, l)
+		k.loosen(q, l)
 	}
 	q.count.Add(-1)
 	k.counting++
