@@ -161,6 +161,7 @@ type Kernel struct {
 	closed error // set once the object takes no more requests
 
 	arrivals uint64 // requests that have arrived so far
+	newest   uint64 // order number of an arrival; between two there is room for requests that are requeued
 	entered  uint64 // the greatest order number that has come inside
 	step     uint64 // inputs and starts so far
 	settled  uint64 // the step after which nothing that waits can start before the next
@@ -236,9 +237,10 @@ func (k *Kernel) register(r *Request) *queue {
 	k.step++
 	k.arrivals++
 	r.arrival = k.arrivals
-	r.seq = order(k.arrivals)
+	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
+	r.seq = k.newest
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed, r.node.no = 0, 0
+	r.bypassed, r.node.no, r.inner = 0, 0, false
 	r.answer.given = false
 	q := &k.queues[r.Op]
 	if r.rest = k.rests; k.barred(r.Op) {
@@ -248,10 +250,6 @@ func (k *Kernel) register(r *Request) *queue {
 	k.total++
 	return q
 }
-
-// order returns the order number of the n-th arrival. There is room between two
-// of them, since a request that is requeued comes before those at the gate.
-func order(n uint64) uint64 { return n << 24 }
 
 // enter puts r, which has been registered, into the inside of its queue. If the
 // policy fails, so has r.
@@ -384,7 +382,7 @@ func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
 func (k *Kernel) Enter(r *Request, keep bool) {
 	arrival, seq := r.arrival, r.seq
 	q := k.register(r)
-	r.seq = k.entered + 1
+	r.seq, r.inner = k.entered+1, true
 	if keep && seq != 0 {
 		r.arrival, r.seq = arrival, seq
 	}
@@ -902,8 +900,12 @@ func (k *Kernel) wouldWait(r *Request) error {
 // outside returns a request at the gate that arrived before r and conflicts with
 // it, or nil. Those at the gate have not been asked, but a guard over the state
 // alone is as false for them as it is for those inside. (One over waiting counts
-// may open when they come in.)
+// may open when they come in.) A request that has been requeued was inside before
+// all of them.
 func (k *Kernel) outside(r *Request) *Request {
+	if r.inner {
+		return nil
+	}
 	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
 		if head.seq >= r.seq || !k.rules.Conflicts.Conflict(r.Op, op) {
