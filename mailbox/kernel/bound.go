@@ -129,13 +129,13 @@ func (q *queue) extreme(oldest bool) *Request {
 // relieve takes r out of a queue that is too long.
 func (k *Kernel) relieve(b Bound, r *Request, entry bool) {
 	q := &k.queues[r.Op]
+	r.rest = k.rests - 1 // it could not start
 	if b.Overflow == Wait && r.Patient {
 		k.take(q, r)
 		r.state = AtDoor
 		q.door.insert(r)
 		q.doors++
 		k.doors++
-		r.rest = k.rests - 1 // it has to wait
 		return
 	}
 	q.refused++

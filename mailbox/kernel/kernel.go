@@ -349,13 +349,13 @@ func (k *Kernel) Failed() (r *Request, err error) {
 // never ran, use Decline.
 func (k *Kernel) Complete(r *Request) {
 	k.finish(r)
-	r.state = Done
 }
 
 func (k *Kernel) finish(r *Request) {
 	k.step++
 	k.log(Ended, r.Op, r, "")
 	k.running.remove(r)
+	r.state = Done
 	var opens Opener
 	if len(k.rules.Operations[r.Op].Opens) > 0 {
 		opens = func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
@@ -389,6 +389,7 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 	r.Try = false
 	k.enter(r)
 	if full := k.full(r.Op); full != nil && r.state == Inside {
+		r.rest = k.rests - 1 // it could not start
 		q.refused++
 		k.fail(r, full)
 	}
@@ -652,18 +653,22 @@ func (k *Kernel) end(op int, opens Opener) {
 		return
 	}
 	k.version++
+	for _, family := range k.kept { // all of them, in case opens does not return
+		q := &k.queues[family]
+		q.stands, q.fresh = q.fresh, k.version
+	}
 	for _, family := range k.kept {
+		q := &k.queues[family]
 		if opens == nil || !slices.Contains(o.Opens, family) {
-			k.queues[family].fresh = k.version
 			continue
 		}
-		q := &k.queues[family]
 		opens(family, func(key any) {
 			if l := q.members[key]; l != nil {
 				l.answer.given = false
 				l.note(0)
 			}
 		})
+		q.fresh = q.stands
 		if k.rules.Check {
 			k.checks = append(k.checks, opening{op, family})
 		}
@@ -698,7 +703,7 @@ func (k *Kernel) take(q *queue, r *Request) {
 		q.due--
 	}
 	if k.counts() > 0 {
-		q.longest = max(q.longest, k.bypasses(r))
+		q.longest = max(q.longest, min(k.bypasses(r), k.counts()))
 	}
 	l := k.lineOf(q, r)
 	old := l.oldest(q) == r

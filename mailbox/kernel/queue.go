@@ -21,6 +21,7 @@ type queue struct {
 	lines   tree   // the members, by their first requests
 	kept    bool   // some operation declares which keys it opens
 	fresh   uint64 // if kept: the version since which every no stands
+	stands  uint64 // what fresh was before the keys are told that were opened
 
 	counters
 }
