@@ -52,21 +52,25 @@ func (e *Full) Error() string {
 	return fmt.Sprintf("%s would wait: %s is full (%d)", e.Operation, what, e.Max)
 }
 
-// mustWait reports whether a new arrival cannot start at once, whatever the
-// guards say.
-func (k *Kernel) mustWait(r *Request) bool {
-	if k.barred(r.Op) {
-		return true
+// stuck reports whether nothing that waits can start before the next input, now
+// that r has come. Else Next has to be asked anyway, and somebody may start and
+// leave room for others.
+func (k *Kernel) stuck(r *Request) bool {
+	switch {
+	case k.closed != nil:
+		return false
+	case k.settled == k.step-1:
+		return k.barred(r.Op) || k.outside(r) != nil
 	}
-	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
-		if k.rules.Conflicts.Conflict(r.Op, op) {
-			return true
+	for op := range k.queues {
+		if k.queues[op].queued() > 0 && !k.barred(op) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
-// len returns how many requests are inside and at the gate.
+// queued returns how many requests are inside and at the gate.
 func (q *queue) queued() int { return int(q.total.Load()) - q.doors }
 
 // full returns why one more request than there are would be too many for the
@@ -125,13 +129,13 @@ func (q *queue) extreme(oldest bool) *Request {
 // relieve takes r out of a queue that is too long.
 func (k *Kernel) relieve(b Bound, r *Request, entry bool) {
 	q := &k.queues[r.Op]
+	r.rest = k.rests - 1 // it could not start
 	if b.Overflow == Wait && r.Patient {
 		k.take(q, r)
 		r.state = AtDoor
 		q.door.insert(r)
 		q.doors++
 		k.doors++
-		r.rest = k.rests - 1 // it has to wait
 		return
 	}
 	q.refused++
@@ -146,8 +150,8 @@ func (k *Kernel) leaveDoor(q *queue, r *Request) {
 }
 
 // refill lets requests in from the door as long as there is room for them, in
-// order of arrival, and reports whether any came.
-func (k *Kernel) refill() (changed bool) {
+// order of arrival.
+func (k *Kernel) refill() {
 	for k.doors > 0 {
 		var r *Request
 		for op := range k.queues {
@@ -156,9 +160,8 @@ func (k *Kernel) refill() (changed bool) {
 			}
 		}
 		if r == nil {
-			break
+			return
 		}
-		changed = true
 		q := &k.queues[r.Op]
 		k.leaveDoor(q, r)
 		k.total++
@@ -166,7 +169,6 @@ func (k *Kernel) refill() (changed bool) {
 		q.gate.insert(r)
 		k.gated.Add(r.Op)
 	}
-	return changed
 }
 
 // room reports whether one more request of the operation may wait.
@@ -178,7 +180,8 @@ func (k *Kernel) room(op int) bool {
 
 // knock returns the first request at the door that can start at once, though
 // there is no room for it to wait; or nil. It is called when nothing else can
-// start. One whose guard fails, fails with it.
+// start. One whose guard fails, fails with it; and before anybody starts it is
+// told who has failed.
 func (k *Kernel) knock() (first *Request) {
 	for op := range k.queues {
 		q := &k.queues[op]
@@ -187,13 +190,18 @@ func (k *Kernel) knock() (first *Request) {
 		}
 		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
 			next := r.next
+			k.trying = r
 			err := k.wouldWait(r)
+			k.trying = nil
+			if _, waits := err.(*Refused); err != nil && !waits && r.state == AtDoor {
+				k.fail(r, err)
+			}
+			if k.failed.first != nil {
+				return nil
+			}
 			if err == nil {
 				first = r
 				break
-			}
-			if _, waits := err.(*Refused); !waits && r.state == AtDoor {
-				k.fail(r, err)
 			}
 			if !q.each && q.members == nil {
 				break // what holds for one of them holds for all

@@ -188,7 +188,8 @@ func (k *Kernel) comesFirst(a, b candidate) bool {
 // Cursor walks over the waiting requests, some at a time, so that an inspection
 // of many need not hold up the object. Requests may arrive, start and leave
 // between two calls of Next; those that wait from beginning to end of the walk
-// are visited exactly once.
+// are visited exactly once. (One that is sent to the door in the meantime may be
+// missed.)
 type Cursor struct {
 	k        *Kernel
 	next     *Cursor

@@ -165,14 +165,16 @@ type Kernel struct {
 	closed error // set once the object takes no more requests
 
 	arrivals uint64 // requests that have arrived so far
+	newest   uint64 // order number of an arrival; between two there is room for requests that are requeued
 	entered  uint64 // the greatest order number that has come inside
 	step     uint64 // inputs and starts so far
+	settled  uint64 // the step after which nothing that waits can start before the next
 	rests    uint64 // how often nothing more could start, or no thread was there for it
 	version  uint64 // starts and completions of state-changing requests so far, and one
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
 
-	trying   *Request    // a Try that is being decided, and is in no queue
+	trying   *Request    // being decided: a Try, which is in no queue, or one at the door
 	watchful bool        // some guard looks at waiting counts
 	bounded  bool        // some queue is
 	doors    int         // requests at the door
@@ -183,6 +185,7 @@ type Kernel struct {
 	misfits  []*Request  // what a policy has failed about, in pick
 	misfit   error
 	spare    []*line // for families
+	loose    []*line // without a place among those of their family
 	cursors  *Cursor // inspections under way
 }
 
@@ -224,11 +227,11 @@ func New(rules *Rules, object Object) *Kernel {
 // Failed tells.
 func (k *Kernel) Arrive(r *Request) {
 	q := k.register(r)
-	waits := k.bounded && k.mustWait(r)
 	r.state = AtGate
 	q.gate.push(r)
 	k.gated.Add(r.Op)
-	if waits {
+	if k.bounded && k.stuck(r) {
+		k.settled = k.step
 		k.overflow()
 	}
 }
@@ -238,9 +241,10 @@ func (k *Kernel) register(r *Request) *queue {
 	k.step++
 	k.arrivals++
 	r.arrival = k.arrivals
-	r.seq = order(k.arrivals)
+	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
+	r.seq = k.newest
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed, r.node.no = 0, 0
+	r.bypassed, r.node.no, r.inner = 0, 0, false
 	r.answer.given = false
 	q := &k.queues[r.Op]
 	if r.rest = k.rests; k.barred(r.Op) {
@@ -250,10 +254,6 @@ func (k *Kernel) register(r *Request) *queue {
 	k.total++
 	return q
 }
-
-// order returns the order number of the n-th arrival. There is room between two
-// of them, since a request that is requeued comes before those at the gate.
-func order(n uint64) uint64 { return n << 24 }
 
 // enter puts r, which has been registered, into the inside of its queue. If the
 // policy fails, so has r.
@@ -294,6 +294,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if k.closed != nil {
 			return k.evict()
 		}
+		k.tidy()
 		k.check()
 		r := k.pick()
 		if k.failed.first != nil {
@@ -306,7 +307,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r != nil {
 			return r, err
 		}
-		if more || k.failed.first != nil || k.refill() || k.overflow() {
+		if more || k.failed.first != nil || k.overflow() {
 			continue
 		}
 		if r := k.knock(); r != nil {
@@ -314,6 +315,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		}
 		if k.failed.first == nil {
 			k.rests++
+			k.settled = k.step
 			return nil, nil
 		}
 	}
@@ -326,6 +328,9 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 		return r, ErrNoThread
 	}
 	k.countBypass(r)
+	if r.state == Failed { // somebody else's failure changed the waiting counts, and its guard was asked anew
+		return k.Failed()
+	}
 	k.leave(r)
 	k.start(r)
 	return r, nil
@@ -348,13 +353,13 @@ func (k *Kernel) Failed() (r *Request, err error) {
 // never ran, use Decline.
 func (k *Kernel) Complete(r *Request) {
 	k.finish(r)
-	r.state = Done
 }
 
 func (k *Kernel) finish(r *Request) {
 	k.step++
 	k.log(Ended, r.Op, r, "")
 	k.running.remove(r)
+	r.state = Done
 	var opens Opener
 	if len(k.rules.Operations[r.Op].Opens) > 0 {
 		opens = func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
@@ -381,13 +386,14 @@ func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
 func (k *Kernel) Enter(r *Request, keep bool) {
 	arrival, seq := r.arrival, r.seq
 	q := k.register(r)
-	r.seq = k.entered + 1
+	r.seq, r.inner = k.entered+1, true
 	if keep && seq != 0 {
 		r.arrival, r.seq = arrival, seq
 	}
 	r.Try = false
 	k.enter(r)
 	if full := k.full(r.Op); full != nil && r.state == Inside {
+		r.rest = k.rests - 1 // it could not start
 		q.refused++
 		k.fail(r, full)
 	}
@@ -468,7 +474,7 @@ func (k *Kernel) Refuted(r *Request, falsePart string) {
 // fail with err. It is, with Misjudged, the one method that may be called during
 // Next, by an Object, if the goroutine is not to come back to it.
 func (k *Kernel) AskingFailed(op int, r *Request, err error) {
-	k.tryingFailed(err)
+	k.tryingFailed(op, err)
 	switch q := &k.queues[op]; {
 	case r == nil:
 		k.failLine(q, &q.line, err)
@@ -482,7 +488,7 @@ func (k *Kernel) AskingFailed(op int, r *Request, err error) {
 // Misjudged says that a policy will not return that was asked about some waiting
 // requests. They fail with err.
 func (k *Kernel) Misjudged(err error, about ...*Request) {
-	k.tryingFailed(err)
+	k.tryingFailed(-1, err)
 	for _, r := range about {
 		if r.Waits() {
 			k.fail(r, err)
@@ -490,9 +496,19 @@ func (k *Kernel) Misjudged(err error, about ...*Request) {
 	}
 }
 
-func (k *Kernel) tryingFailed(err error) {
-	if t := k.trying; t != nil {
-		k.trying = nil
+// tryingFailed fails the Try that was being decided, which is in no queue; or the
+// request at the door that was considered, if its own guard was asked.
+func (k *Kernel) tryingFailed(op int, err error) {
+	t := k.trying
+	k.trying = nil
+	switch {
+	case t == nil:
+	case t.state == AtDoor:
+		if t.Op == op {
+			k.fail(t, err)
+		}
+	default:
+		k.queues[t.Op].unwatched()
 		t.err, t.state = err, Failed
 		k.failed.push(t)
 	}
@@ -657,12 +673,15 @@ func (k *Kernel) end(op int, opens Opener) {
 		return
 	}
 	k.version++
+	for _, family := range k.kept { // all of them, in case opens does not return
+		q := &k.queues[family]
+		q.stands, q.fresh = q.fresh, k.version
+	}
 	for _, family := range k.kept {
+		q := &k.queues[family]
 		if opens == nil || !slices.Contains(o.Opens, family) {
-			k.queues[family].fresh = k.version
 			continue
 		}
-		q := &k.queues[family]
 		opens(family, func(key any) {
 			if key == AnyKey {
 				q.fresh = k.version
@@ -671,6 +690,7 @@ func (k *Kernel) end(op int, opens Opener) {
 				l.note(0)
 			}
 		})
+		q.fresh = q.stands
 		if k.rules.Check {
 			k.checks = append(k.checks, opening{op, family})
 		}
@@ -685,6 +705,7 @@ func (k *Kernel) leave(r *Request) {
 		q.waited++
 	}
 	k.take(q, r)
+	k.refill() // at once: who comes next has no claim to the room
 }
 
 // take takes a waiting request from where it is.
@@ -704,7 +725,7 @@ func (k *Kernel) take(q *queue, r *Request) {
 		q.due--
 	}
 	if k.counts() > 0 {
-		q.longest = max(q.longest, k.bypasses(r))
+		q.longest = max(q.longest, min(k.bypasses(r), k.counts()))
 	}
 	l := k.lineOf(q, r)
 	old := l.oldest(q) == r
@@ -724,7 +745,7 @@ func (k *Kernel) take(q *queue, r *Request) {
 		l.passed = slices.DeleteFunc(l.passed, func(seq uint64) bool { return seq < first.seq })
 	}
 	if q.members != nil {
-		k.place(q, l)
+		k.loosen(q, l)
 	}
 	q.count.Add(-1)
 	k.counting++
@@ -799,6 +820,7 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if r.Try {
 			q.total.Add(-1)
 			k.total--
+			k.refill()
 			err := k.try(r)
 			q.unwatched()
 			return r, err, true
@@ -884,11 +906,17 @@ func (k *Kernel) wouldWait(r *Request) error {
 	case op.Family && l != nil || !op.Family && op.Looks&guards.AtArgument == 0:
 		falsePart, err = k.askLine(q, l, r)
 	default:
-		if op.HeadOfLine && q.inside.first != nil {
+		if op.HeadOfLine && !op.Family && q.inside.first != nil {
 			return &Refused{Operation: op.Name, Behind: op.Name}
 		}
+		if a := &r.answer; a.given && a.stamp == k.stamp(r.Op) {
+			falsePart = a.falsePart
+			break
+		}
 		q.asked++
-		falsePart, err = k.object.AskRequest(r)
+		if falsePart, err = k.object.AskRequest(r); err == nil {
+			r.answer = k.note(r.Op, falsePart) // it may be at the door, and asked again
+		}
 	}
 	if err == nil && falsePart != "" {
 		err = &Refused{Operation: op.Name, Guard: falsePart}
@@ -899,8 +927,12 @@ func (k *Kernel) wouldWait(r *Request) error {
 // outside returns a request at the gate that arrived before r and conflicts with
 // it, or nil. Those at the gate have not been asked, but a guard over the state
 // alone is as false for them as it is for those inside. (One over waiting counts
-// may open when they come in.)
+// may open when they come in.) A request that has been requeued was inside before
+// all of them.
 func (k *Kernel) outside(r *Request) *Request {
+	if r.inner {
+		return nil
+	}
 	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
 		if head.seq >= r.seq || !k.rules.Conflicts.Conflict(r.Op, op) {

@@ -49,6 +49,10 @@ func (k *Kernel) pick() *Request {
 		}
 	}
 	k.heads = h
+	if k.failed.first != nil { // it will be asked again, and should not be asked twice
+		return nil
+	}
+	defer clear(h) // pin nobody
 	if !k.sortCandidates(h) {
 		return nil
 	}
@@ -77,6 +81,7 @@ func (k *Kernel) choose(eligible []*Request) *Request {
 	if len(eligible) == 0 {
 		return nil
 	}
+	defer clear(eligible)
 	i, err := k.rules.Policy.Choose(eligible)
 	if err == nil && (i < 0 || i >= len(eligible)) {
 		err = &ChoiceError{Policy: k.rules.Policy.Name, Index: i, Eligible: len(eligible)}
@@ -140,7 +145,7 @@ func (k *Kernel) alsoOpen(h []candidate, first *Request) []candidate {
 		case q.members != nil:
 			l := q.members[r.Key]
 			if falsePart, err := k.askLine(q, l, r); err != nil {
-				return k.alsoOpen(h[:slices.IndexFunc(h, func(c candidate) bool { return c.r == first })+1], first)
+				return h // whoever has failed is told first
 			} else if falsePart == "" && !k.due(r) {
 				h = append(h, candidate{r: r})
 			}
@@ -164,6 +169,7 @@ func (k *Kernel) sortCandidates(h []candidate) bool {
 		return true
 	}
 	k.Misjudged(k.misfit, k.misfits...)
+	clear(k.misfits)
 	return false
 }
 

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/guards"
@@ -20,6 +21,7 @@ type queue struct {
 	lines   tree   // the members, by their first requests
 	kept    bool   // some operation declares which keys it opens
 	fresh   uint64 // if kept: the version since which every no stands
+	stands  uint64 // what fresh was before the keys are told that were opened
 
 	counters
 }
@@ -39,6 +41,7 @@ type line struct {
 	// counted.
 	passed  []uint64
 	failing bool // all of it: it is not worth a new place
+	loose   bool // has no place: see Kernel.loosen
 }
 
 // answer is what a guard said, and when.
@@ -141,28 +144,57 @@ func (k *Kernel) before(a, b *Request) (bool, error) {
 	return a.seq < b.seq, nil
 }
 
-// place puts a line of a family where its first request belongs; without requests
-// it is no member any more.
+// place puts a line of a family where its first request belongs.
 func (k *Kernel) place(q *queue, l *line) {
 	first := l.first(q)
-	if first != nil && (l.failing || l.placed && l.r == first) {
+	if l.placed && l.r == first {
 		return
 	}
+	k.displace(q, l)
+	l.r, l.no = first, no(l.answer)
+	if err := q.lines.insert(&l.node, k.before); err != nil {
+		k.failLine(q, l, err)
+	}
+}
+
+// displace takes a line from its place among the others.
+func (k *Kernel) displace(q *queue, l *line) {
 	if l.placed {
 		q.lines.remove(&l.node)
 	}
-	l.r = first
-	if first == nil {
+	if l.loose {
+		l.loose = false
+		k.loose = slices.DeleteFunc(k.loose, func(o *line) bool { return o == l })
+	}
+}
+
+// loosen is called when a request has left a line of a family. Without requests
+// it is no member any more. If another request is its first now, it will need
+// another place, but not yet: the policy that is asked for it may not return,
+// and who is leaving would be lost.
+func (k *Kernel) loosen(q *queue, l *line) {
+	switch first := l.first(q); {
+	case first == nil:
+		k.displace(q, l)
 		delete(q.members, l.key)
 		*l = line{passed: l.passed[:0]}
 		if len(k.spare) < 16 {
 			k.spare = append(k.spare, l)
 		}
-		return
+	case l.failing || l.loose || l.placed && l.r == first:
+	default:
+		k.displace(q, l)
+		l.r, l.loose = first, true
+		k.loose = append(k.loose, l)
 	}
-	l.no = no(l.answer)
-	if err := q.lines.insert(&l.node, k.before); err != nil {
-		k.failLine(q, l, err)
+}
+
+// tidy puts lines that have lost their first request into their new places.
+func (k *Kernel) tidy() {
+	for len(k.loose) > 0 {
+		l := k.loose[0]
+		first := l.tree.first().r
+		k.place(&k.queues[first.Op], l)
 	}
 }
 

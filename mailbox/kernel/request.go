@@ -42,7 +42,8 @@ type Request struct {
 	state      State
 	bypassed   int32
 	arrival    uint64
-	seq        uint64 // the order of arrival: see order
+	seq        uint64 // the order of arrival: see Kernel.newest
+	inner      bool   // has been requeued: it comes before all at the gate
 	rest       uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
 	next, prev *Request
 	node       node

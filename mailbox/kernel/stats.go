@@ -40,7 +40,7 @@ func (k *Kernel) Stats(op int) Stats {
 				s.Waits++
 			}
 			if r.state == Inside && k.counts() > 0 {
-				s.LongestBypass = max(s.LongestBypass, k.bypasses(r))
+				s.LongestBypass = max(s.LongestBypass, k.Bypassed(r))
 			}
 		}
 	}
