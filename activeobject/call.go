@@ -57,7 +57,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	if err != nil {
 		if h, ok := err.(hopper); ok {
 			at = finished // with the object, which onward gives back
-			return op.onward(ctx, o, arg, h, calling, nil)
+			return op.onward(ctx, o, arg, w, h, calling, nil)
 		}
 	}
 	at = releasing
@@ -156,6 +156,7 @@ type manner uint8
 const (
 	calling manner = iota
 	trying
+	hopping   // calling, for a request that has been requeued from another object; see requeue.go
 	selecting // calling, only if the object is free and the guard holds; see select.go
 	sending
 	beginning // sending, for a ticket
@@ -241,7 +242,7 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 	if err != nil {
 		if h, ok := err.(hopper); ok {
 			at = finished
-			return op.onward(ctx, o, arg, h, how, p)
+			return op.onward(ctx, o, arg, w, h, how, p)
 		}
 	}
 	at = releasing
@@ -331,6 +332,7 @@ type request[T, A, R any] struct {
 
 	reply    func(R, error) // for a message that expects one
 	filtered *filtered      // if it was posted to an object with interceptors
+	unran    bool           // it has failed without having run
 	pooled   bool           // back to its pool when nobody needs it any more
 }
 
@@ -369,7 +371,8 @@ func (c *request[T, A, R]) caught(value any) {
 		c.Exit()
 		return
 	}
-	c.Fail(&mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: debug.Stack()})
+	var none R
+	c.Deliver(none, &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: debug.Stack()})
 }
 
 // Recycle implements mailbox.Body: the request was told, and has ended; or its
@@ -402,6 +405,7 @@ func (c *request[T, A, R]) free() {
 // Fail implements mailbox.Body.
 func (c *request[T, A, R]) Fail(err error) {
 	var none R
+	c.unran = true
 	c.Deliver(none, err)
 }
 
@@ -434,7 +438,7 @@ func (c *request[T, A, R]) clear() {
 	var none A
 	var zero R
 	c.arg, c.Result, c.Err, c.o, c.ctx, c.Try = none, zero, nil, nil, nil, false
-	c.Ticket, c.pooled, c.filtered = false, false, nil
+	c.Ticket, c.pooled, c.unran, c.filtered = false, false, false, nil
 	c.Op, c.Key = c.op.index, nil // it may have been requeued
 	c.Forget()
 }
@@ -506,6 +510,9 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 	}
 	returned = true
 	r, err = c.Result, c.Err
+	if how == hopping && c.unran {
+		err = &notRun{err}
+	}
 	op.put(c, now)
 	return r, err
 }

@@ -49,8 +49,7 @@ func (op *Operation[T, A, R]) Requeue(arg A, how ...Requeuing) (R, error) {
 func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (r R, err error) {
 	h := &hop[T, A, R]{op: op, o: o, arg: arg}
 	for _, w := range how {
-		h.Keep = h.Keep || w&KeepPlace != 0
-		h.Commit = h.Commit || w&Commit != 0
+		h.how |= w
 	}
 	return r, h
 }
@@ -58,11 +57,18 @@ func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (
 // hop is a request's next turn. It is an error on its way out of the body that asks
 // for it, and the request's body afterwards.
 type hop[T, A, R any] struct {
+	op       *Operation[T, A, R]
+	o        *Object[T]
+	arg      A
+	how      Requeuing
+	*stay[R]        // once it is known that it has to wait
+	last     hopper // the request's turn before, if that was one
+}
+
+// stay is what a hop needs that has to wait.
+type stay[R any] struct {
 	mailbox.Hop
-	op  *Operation[T, A, R]
-	o   *Object[T]
 	ctx context.Context // of a body that takes one
-	arg A
 	to  sink[R]
 	r   *mailbox.Request
 }
@@ -73,6 +79,25 @@ type hopper interface {
 	// bind makes it the next turn of a request to the object at, whose result goes
 	// to a sink.
 	bind(to any, at site) (*mailbox.Hop, error)
+	// ran appends the name of the turn to those before.
+	ran() []string
+	// elsewhere reports whether it is to another object than at.
+	elsewhere(at site) bool
+	// after says which turn was before, and before returns it.
+	after(last hopper)
+	before() hopper
+}
+
+// turn is a hopper with a known result.
+type turn[R any] interface {
+	hopper
+	// here runs the turn at once, if it is to the object that the caller has taken,
+	// found the word w, and marked with mark, at which nobody waits; and if its
+	// guard holds. It returns the mark of the object afterwards, which is 0 if the
+	// object has been given back.
+	here(at site, w, mark uint64) (r R, err error, now uint64, ok bool)
+	// there makes the turn at another object, like a call, up to the next turn.
+	there(ctx context.Context) (R, error)
 }
 
 // site is an object of whatever type, in which a body runs.
@@ -80,7 +105,7 @@ type site interface {
 	Name() string
 	// hop returns a hop to an operation that its type inherits from one with
 	// another state.
-	hop(t any, index int, arg any, like *mailbox.Hop, to any) (*mailbox.Hop, error)
+	hop(t any, index int, arg any, how Requeuing, to any) (*mailbox.Hop, error)
 }
 
 // sink is where a result goes.
@@ -114,6 +139,7 @@ func requeued(err error, r *mailbox.Request, to any, at site) error {
 
 // bind implements hopper.
 func (h *hop[T, A, R]) bind(to any, at site) (*mailbox.Hop, error) {
+	h.stay = &stay[R]{}
 	switch to := to.(type) {
 	case sink[R]:
 		h.to = to
@@ -125,7 +151,7 @@ func (h *hop[T, A, R]) bind(to any, at site) (*mailbox.Hop, error) {
 	if h.o == nil {
 		o, ok := at.(*Object[T])
 		if !ok {
-			return at.hop(h.op.typ, h.op.index, h.arg, &h.Hop, to)
+			return at.hop(h.op.typ, h.op.index, h.arg, h.how, to)
 		}
 		h.o = o
 	}
@@ -145,6 +171,7 @@ func (h *hop[T, A, R]) aim() (_ *mailbox.Hop, err error) {
 		return nil, err
 	}
 	h.Box, h.Op, h.Leaf, h.Body = &h.o.box, h.op.index, h.op.lendable(h.o), h
+	h.Keep, h.Commit = h.how&KeepPlace != 0, h.how&Commit != 0
 	h.Board = func(r *mailbox.Request, box *mailbox.Mailbox) {
 		if h.r = r; h.op.leaf == nil {
 			h.ctx = r.Inside(r.Context(), box)
@@ -154,17 +181,17 @@ func (h *hop[T, A, R]) aim() (_ *mailbox.Hop, err error) {
 }
 
 // hop implements site.
-func (o *Object[T]) hop(t any, index int, arg any, like *mailbox.Hop, to any) (*mailbox.Hop, error) {
+func (o *Object[T]) hop(t any, index int, arg any, how Requeuing, to any) (*mailbox.Hop, error) {
 	if !o.class.typ.extends(t) {
 		return nil, &RequeueError{Object: o.Name(), Operation: fmt.Sprint(t), Problem: "it is of another type; use RequeueTo for another object"}
 	}
-	return o.class.typ.ops[index].self.hop(o, arg, like, to)
+	return o.class.typ.ops[index].self.hop(o, arg, how, to)
 }
 
 // hop implements handle.
-func (op *Operation[T, A, R]) hop(o *Object[T], arg any, like *mailbox.Hop, to any) (*mailbox.Hop, error) {
+func (op *Operation[T, A, R]) hop(o *Object[T], arg any, how Requeuing, to any) (*mailbox.Hop, error) {
 	typed, _ := arg.(A)
-	h := &hop[T, A, R]{Hop: *like, op: op, o: o, arg: typed}
+	h := &hop[T, A, R]{op: op, o: o, arg: typed, how: how}
 	return h.bind(to, o)
 }
 
@@ -211,24 +238,188 @@ func (h *hop[T, A, R]) Argument() any { return h.arg }
 // Recycle implements mailbox.Body. It is the request's own body that is recycled.
 func (h *hop[T, A, R]) Recycle() {}
 
-// onward carries on with a request whose body has asked for a hop. The caller has
-// the object, in which the body has run, and gives it back.
-func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
+// onward carries on with a request whose body, run by the calling goroutine, has
+// asked for a hop. The caller has the object, in which it found the word w, and
+// gives it back here.
+//
+// As long as nobody waits at the object, a hop to it is made on the spot if its guard
+// holds: in the kernel the request would be the only one inside, and those that
+// arrive meanwhile are outside. That nobody waits is certain: w says that nobody
+// did, and whoever has come since makes the swap fail by which the object is marked
+// with the next operation.
+func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
+	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: op.opener(o, arg)}
+	for mark := op.mark; w == op.idle && o.class.filters == nil; {
+		next, ok := h.(turn[R])
+		if !ok {
+			break
+		}
+		r, err, mark, ok = next.here(o, w, mark)
+		if mark == 0 {
+			return r, err // it has panicked
+		}
+		if !ok {
+			break
+		}
+		l.Op, l.Changed, l.Opens = mailbox.Marked(mark), true, nil
+		last := h
+		if h, ok = err.(hopper); ok {
+			h.after(last)
+			continue
+		}
+		if !o.box.Word.CompareAndSwap(w|mark, w) {
+			o.leave(l)
+		}
+		if how == telling {
+			err = nil
+		}
+		return r, err
+	}
+	if next, ok := h.(turn[R]); ok && how < sending && h.elsewhere(o) {
+		o.leave(l)
+		if how == hopping {
+			return r, h
+		}
+		return op.travel(ctx, o, next)
+	}
+	return op.wait(ctx, o, arg, l, h, how, p)
+}
+
+// leave gives the object back to whom the fast path is no way.
+func (o *Object[T]) leave(l mailbox.Leaving) {
+	given := false
+	defer func() {
+		if !given { // a guard that somebody waits for has panicked or exited: the kernel asks again
+			_ = recover()
+			o.box.Yield(l)
+		}
+	}()
+	gone := o.box.Look(&l)
+	given = true
+	if !gone {
+		o.box.Yield(l)
+	}
+}
+
+// here implements turn.
+func (h *hop[T, A, R]) here(at site, w, mark uint64) (r R, err error, now uint64, ok bool) {
+	o, mine := at.(*Object[T])
+	op := h.op
+	if !mine || h.o != nil && h.o != o || op.idle != w {
+		return r, nil, mark, false
+	}
+	now = mark
+	state := asking
+	defer func() {
+		switch state {
+		case finished:
+			return
+		case running:
+			op.caught(o, state, recover(), &err)
+		default:
+			if value := recover(); value != nil {
+				err = o.guardError(op.index, value)
+			}
+			o.box.Yield(mailbox.Leaving{Op: mailbox.Marked(mark), Changed: true}) // the turn before
+		}
+		now = 0
+	}()
+	if op.guard != "" && op.ask(o, h.arg) != "" || !o.box.Word.CompareAndSwap(w|mark, w|op.mark) {
+		state = finished
+		return r, nil, now, false
+	}
+	now, state, h.o = op.mark, running, o
+	r, err = op.leaf(o.state, h.arg)
+	state = finished
+	return r, err, now, true
+}
+
+// travel takes a call to other objects, one after another.
+func (op *Operation[T, A, R]) travel(ctx context.Context, o *Object[T], next turn[R]) (R, error) {
+	for {
+		r, err := next.there(ctx)
+		if h, ok := err.(hopper); ok {
+			h.after(next)
+			if next, ok = h.(turn[R]); ok {
+				continue
+			}
+			return r, &RequeueError{Object: o.Name(), Operation: op.name, Problem: "a later body asked for an operation with another result"}
+		}
+		if e, ok := err.(*notRun); ok {
+			var before []string
+			if last := next.before(); last != nil {
+				before = last.ran()
+			}
+			all := &RequeuedError{Ran: append([]string{o.Name() + "." + op.name}, before...), Cause: e.error}
+			if later, ok := e.error.(*RequeuedError); ok {
+				all.Ran, all.Cause = append(all.Ran, later.Ran...), later.Cause
+			}
+			err = all
+		}
+		return r, err
+	}
+}
+
+// notRun marks the error of a call that has not run.
+type notRun struct{ error }
+
+// there implements turn.
+func (h *hop[T, A, R]) there(ctx context.Context) (r R, err error) {
+	if h.how&Commit != 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if err := ctx.Err(); err != nil {
+		return r, &notRun{err}
+	}
+	if h.o.class.typ != h.op.typ && h.op.heir(h.o.class.typ) == nil {
+		return r, &notRun{h.op.foreign(h.o)}
+	}
+	return h.op.start(ctx, h.o, h.arg, hopping, nil)
+}
+
+// elsewhere implements hopper.
+func (h *hop[T, A, R]) elsewhere(at site) bool { return h.o != nil && site(h.o) != at }
+
+// after implements hopper.
+func (h *hop[T, A, R]) after(last hopper) { h.last = last }
+
+// before implements turn.
+func (h *hop[T, A, R]) before() hopper { return h.last }
+
+// ran implements hopper.
+func (h *hop[T, A, R]) ran() []string {
+	var names []string
+	if h.last != nil {
+		names = h.last.ran()
+	}
+	where := "?"
+	if h.o != nil {
+		where = h.o.Name()
+	}
+	return append(names, where+"."+h.op.name)
+}
+
+// wait makes a request wait for a hop. The caller has the object, in which the body
+// has run, and gives it back here.
+func (op *Operation[T, A, R]) wait(ctx context.Context, o *Object[T], arg A, l mailbox.Leaving, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
 	now := mailbox.Now()
 	c := op.record(ctx, o, arg, how, now, p)
+	c.Op = l.Op // the body that ran last
 	given := false
 	defer func() {
 		if !given { // a key function has called runtime.Goexit
-			o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed})
+			o.box.Yield(l)
 		}
 	}()
+	if last := h.before(); last != nil {
+		c.Ran(append([]string{o.Name() + "." + op.name}, last.ran()...)...)
+	}
 	if err := requeued(h, &c.Request, c, o); err != nil {
 		given = true
-		o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil})
+		o.box.Yield(l)
 		c.posted(how, err, p)
 		return r, err
 	}
-	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: op.opener(o, arg)}
 	given = true
 	if how >= sending {
 		o.box.PostOn(ctx, &c.Request, l, now)

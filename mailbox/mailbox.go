@@ -226,6 +226,9 @@ func Idle(tag uint32) uint64 { return uint64(tag) << tagShift }
 // operation.
 func Mark(op int) uint64 { return uint64(op)<<opShift | held }
 
+// Marked returns the operation of a Mark.
+func Marked(mark uint64) int { return int(mark >> opShift & 0xffff) }
+
 const (
 	// Parked is added to the word of an object at which others wait, all of them
 	// for guards that are known to be false and that Host.Open can ask.

@@ -33,6 +33,9 @@ type Hop struct {
 	Board func(r *Request, box *Mailbox)
 }
 
+// Ran says which bodies have run for r before the one that hands it in.
+func (r *Request) Ran(names ...string) { r.ran = names[:len(names)-1] }
+
 // Requeue says what the body of r, which is about to return, asks for.
 func (r *Request) Requeue(h *Hop) { r.hop = h }
 
