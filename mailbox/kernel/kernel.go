@@ -238,9 +238,9 @@ func (k *Kernel) register(r *Request) *queue {
 	k.arrivals++
 	r.arrival = k.arrivals
 	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
-	r.seq = k.newest
+	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed, r.node.no, r.inner = 0, 0, false
+	r.bypassed, r.node.no = 0, 0
 	r.answer.given = false
 	q := &k.queues[r.Op]
 	if r.rest = k.rests; k.barred(r.Op) {
@@ -382,7 +382,7 @@ func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
 func (k *Kernel) Enter(r *Request, keep bool) {
 	arrival, seq := r.arrival, r.seq
 	q := k.register(r)
-	r.seq, r.inner = k.entered+1, true
+	r.seq, r.came = k.entered+1, 0
 	if keep && seq != 0 {
 		r.arrival, r.seq = arrival, seq
 	}
@@ -798,6 +798,9 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if r.Try {
 			q.total.Add(-1)
 			k.total--
+			if r.rest != k.rests {
+				q.waited++
+			}
 			k.refill()
 			err := k.try(r)
 			q.unwatched()
@@ -908,12 +911,9 @@ func (k *Kernel) wouldWait(r *Request) error {
 // may open when they come in.) A request that has been requeued was inside before
 // all of them.
 func (k *Kernel) outside(r *Request) *Request {
-	if r.inner {
-		return nil
-	}
 	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
-		if head.seq >= r.seq || !k.rules.Conflicts.Conflict(r.Op, op) {
+		if head.seq >= r.came || !k.rules.Conflicts.Conflict(r.Op, op) {
 			continue
 		}
 		o := &k.rules.Operations[op]
