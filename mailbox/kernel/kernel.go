@@ -177,6 +177,7 @@ type Kernel struct {
 	kept     []int       // families of which some operation declares what it opens
 	checks   []opening   // of which the declaration is to be checked
 	heads    []candidate // scratch space of pick
+	passed   guards.Set  // likewise: operations that whoever is considered next would pass
 	eligible []*Request  // likewise
 	misfits  []*Request  // what a policy has failed about, in pick
 	misfit   error
@@ -191,12 +192,12 @@ func New(rules *Rules, object Object) *Kernel {
 	if rules.Conflicts.Len() != n {
 		panic(fmt.Sprintf("kernel: a conflict table of %d operations for an object of %d", rules.Conflicts.Len(), n))
 	}
-	sets := make(guards.Set, 3*len(guards.NewSet(n)))
-	w := len(sets) / 3
+	sets := make(guards.Set, 4*len(guards.NewSet(n)))
+	w := len(sets) / 4
 	k := &Kernel{
 		rules: rules, object: object,
 		queues: make([]queue, n), runs: make([]int32, n),
-		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w:],
+		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w : 3*w : 3*w], passed: sets[3*w:],
 		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded,
 	}
 	for op := range rules.Operations {
