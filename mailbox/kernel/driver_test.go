@@ -295,6 +295,11 @@ func (w *world) next1() (none bool) {
 		x.undisturb = false
 	}
 	want, wantErr := w.ref.next()
+	for _, c := range before {
+		if !c.request.Waits() && c.request.State() != kernel.Running {
+			w.unwatched(c)
+		}
+	}
 	switch {
 	case r == nil && err != nil:
 		w.fatalf("an error %v for no request", err)
@@ -332,7 +337,6 @@ func (w *world) fails(c *call, err error) {
 	if c.request.State() != kernel.Done {
 		w.fatalf("%s failed and is in state %d", w.name(c), c.request.State())
 	}
-	w.unwatched(c)
 	w.over(c)
 }
 

@@ -69,6 +69,7 @@ type call struct {
 	was       kernel.State  // before Next
 	wasInside bool          // when it started, or failed
 	wasDue    bool          // when somebody was
+	unplaced  bool          // the policy failed about it
 	begun     bool          // it has changed the state, so it can no longer be declined
 	kept      bool          // it has kept its place
 	opens     map[int][]int // per family that its operation declares: the keys that it can open
@@ -258,7 +259,9 @@ func (s *reference) place(c *call) {
 		err = nil
 	}
 	if len(s.members(l)) > 1 && err != nil {
+		c.unplaced = true
 		s.fail(c, err)
+		c.unplaced = false
 		return
 	}
 	first := slices.MinFunc(s.members(l), s.byPolicy)
@@ -407,6 +410,9 @@ func (s *reference) pick() *call {
 			skip := c == first || (s.each(op) || o.Family) && s.atBound(c)
 			if !skip && slices.Contains(s.inside, c) && (!s.each(op) && !o.Family || s.mayBeOpen(c)) {
 				row = append(row, considered{c, false, false})
+			}
+			if o.Family && len(s.failed) > 0 {
+				break // who has failed is told first
 			}
 		}
 	}
@@ -661,7 +667,7 @@ func (s *reference) remove(c *call) {
 	if len(left) == 0 {
 		delete(s.latest, l)
 		s.loose = slices.DeleteFunc(s.loose, func(o line) bool { return o == l })
-	} else if first == c && !slices.Contains(s.loose, l) {
+	} else if first == c && !c.unplaced && !slices.Contains(s.loose, l) {
 		s.loose = append(s.loose, l)
 	}
 }
