@@ -406,12 +406,13 @@ func (s *reference) pick() *call {
 		if !choosing || wall || o.HeadOfLine && !o.Family {
 			continue
 		}
+		failed := len(s.failed)
 		for _, c := range s.waiting(op) {
 			skip := c == first || (s.each(op) || o.Family) && s.atBound(c)
 			if !skip && slices.Contains(s.inside, c) && (!s.each(op) && !o.Family || s.mayBeOpen(c)) {
 				row = append(row, considered{c, false, false})
 			}
-			if o.Family && len(s.failed) > 0 {
+			if o.Family && len(s.failed) > failed {
 				break // who has failed is told first
 			}
 		}
