@@ -296,7 +296,7 @@ func (w *world) next1() (none bool) {
 	}
 	want, wantErr := w.ref.next()
 	for _, c := range before {
-		if !c.request.Waits() && c.request.State() != kernel.Running {
+		if s := c.request.State(); s == kernel.AtDoor || !c.request.Waits() && s != kernel.Running {
 			w.unwatched(c)
 		}
 	}
