@@ -284,7 +284,7 @@ func (w *world) AskRequest(r *kernel.Request) (string, error) {
 // precise: the test sees all that makes the kernel ask again. It does not see somebody come in and fail, or go to the door, within one
 // call of Next.
 func (w *world) precise(op int) bool {
-	return w.mix.bounded == 0 && (w.conds[op].looks&guards.AtWaiting == 0 || !w.misjudges)
+	return w.mix.bounded == 0 && (w.conds[op].looks&guards.AtWaiting == 0 || w.mix.policy == 0)
 }
 
 // Opens tells which keys the body of a request can have opened.
