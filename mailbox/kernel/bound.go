@@ -130,9 +130,9 @@ func (q *queue) extreme(oldest bool) *Request {
 func (k *Kernel) relieve(b Bound, r *Request, entry bool) {
 	q := &k.queues[r.Op]
 	r.rest = k.rests - 1 // it could not start
-	if b.Overflow == Wait && r.Patient {
+	if b.Overflow == Wait && r.Patient && !r.Try {
 		k.take(q, r)
-		r.state = AtDoor
+		r.state, r.bypassed = AtDoor, 0 // what has passed it inside does not count here
 		q.door.insert(r)
 		q.doors++
 		k.doors++

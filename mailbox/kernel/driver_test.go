@@ -14,23 +14,27 @@ import (
 // comes out, and checks what must hold whatever the reference says.
 type world struct {
 	mix
-	t      failer
-	src    choices
-	rules  *kernel.Rules
-	conds  []condition
-	state  state
-	k      *kernel.Kernel
-	ref    *reference
-	calls  []*call // all that have not come to an end
-	ended  []*kernel.Request
-	begun  []*call // the kernel knows their operation only
-	stable bool    // Next has returned nil since the last input
-	closed bool
-	trace  []string
+	t         failer
+	src       choices
+	rules     *kernel.Rules
+	order     order
+	conds     []condition
+	state     state
+	misjudges bool // the policy fails at present
+	whim      int  // of a policy that chooses
+	k         *kernel.Kernel
+	ref       *reference
+	calls     []*call // all that have not come to an end
+	ended     []*kernel.Request
+	begun     []*call // the kernel knows their operation only
+	stable    bool    // Next has returned nil since the last input
+	closed    bool
+	trace     []string
 
 	version int            // starts and completions of state-changing requests
-	told    map[int]told   // per operation: the last answer of its state guard
+	told    map[line]told  // the last answer of a guard that is shared
 	toldTo  map[*call]told // per request: the last answer of its own guard
+	asked   []int          // per operation: how often its guard was
 	counts  []int          // waiting counts when last looked at
 	cursors []*walk
 }
@@ -43,224 +47,82 @@ type choices interface {
 
 type failer interface{ Fatalf(string, ...any) }
 
-// state is the shared object: what its guards look at, changed only where a
-// state-changing request starts or completes.
-type state struct {
-	open  []bool // per operation, for guards over the state
-	level int    // for guards over arguments
-	panic int    // the operation whose guard panics, or -1
-}
-
-// condition is the guard of an operation.
-type condition struct {
-	looks guards.Looks
-	count int // the operation whose waiting count it looks at
-	least int
-}
-
-// told is what a guard said when it was last asked, as the test heard it.
-type told struct {
-	falsePart string
-	version   int
-	refuted   bool // for a request that is still at the gate
-}
-
-type walk struct {
-	cursor    *kernel.Cursor
-	arrivals  uint64
-	from      []*call // those that wait since the beginning
-	visited   map[uint64]int
-	undisturb bool // nothing has happened since the beginning
-}
-
-var errClosed = errors.New("closed")
-
-// byNumber prefers operations with a greater number.
-var byNumber = &kernel.Policy{Name: "greater numbers first", Before: func(a, b *kernel.Request, _ int) (bool, error) {
-	return a.Op > b.Op, nil
-}}
-
 // mix says how often which input comes, and what the objects are like.
 type mix struct {
 	operations, arrive, next, drain, complete, withdraw, decline, begin, end, walk, silent, close int
+	requeue, rerank, policy, noThread, failed                                                     int
 
-	looks  []guards.Looks
-	bounds []int // of bypasses
+	looks    []guards.Looks
+	bounds   []int // of bypasses
+	bounded  int   // how many of four queues have a bound
+	families int   // 2: some guards over arguments are head of line; 3 or more: or of families
+	policies []int // nil: all
 }
 
 var (
 	everyday = mix{
 		operations: 4, arrive: 4, next: 2, drain: 2, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, silent: 1, close: 1,
+		requeue: 1, rerank: 1, noThread: 1,
+		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
+		bounds:   []int{0, 1, 2, 3},
+		families: 3,
+	}
+	// judging objects have policies that fail now and then.
+	judging = mix{
+		operations: 3, arrive: 5, next: 3, drain: 1, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
+		requeue: 1, rerank: 3, policy: 2, failed: 1,
+		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting},
+		bounds:   []int{0, 0, 1, 2},
+		families: 4, policies: []int{4, 5, 6, 6, 7, 8, 8},
+	}
+	// crowded objects have bounded queues.
+	crowded = mix{
+		operations: 3, arrive: 8, next: 2, drain: 2, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, silent: 1, close: 1,
+		requeue: 2, rerank: 1, policy: 1, noThread: 1, failed: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
-		bounds: []int{0, 1, 2, 3},
+		bounds: []int{0, 0, 1, 2}, bounded: 2, families: 3,
+	}
+	// related operations are families, mostly, that some declare to open.
+	related = mix{
+		operations: 3, arrive: 6, next: 2, drain: 3, complete: 4, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
+		requeue: 1, rerank: 1,
+		looks:  []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtArgument, guards.AtArgument | guards.AtWaiting},
+		bounds: []int{0, 0, 1, 2}, families: 12,
 	}
 	// walking objects have queues that move slowly, under the eyes of cursors.
 	walking = mix{
-		operations: 2, arrive: 6, next: 3, complete: 2, withdraw: 1, begin: 1, end: 1, walk: 6,
-		looks:  []guards.Looks{guards.AtWaiting},
-		bounds: []int{0},
+		operations: 2, arrive: 6, next: 3, complete: 2, withdraw: 1, begin: 1, end: 1, walk: 6, requeue: 1,
+		looks:    []guards.Looks{guards.AtWaiting},
+		bounds:   []int{0},
+		families: 1,
 	}
 	// bypassing objects have a bound that is soon reached.
 	bypassing = mix{
-		operations: 3, arrive: 4, next: 3, drain: 1, complete: 3, withdraw: 1, end: 1, begin: 1,
-		looks:  []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtState},
-		bounds: []int{1, 2},
+		operations: 3, arrive: 4, next: 3, drain: 1, complete: 3, withdraw: 1, end: 1, begin: 1, requeue: 1,
+		looks:    []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtState},
+		bounds:   []int{1, 2},
+		families: 5,
 	}
 )
 
 func newWorld(t failer, src choices, m mix) *world {
-	w := &world{t: t, src: src, mix: m, told: map[int]told{}, toldTo: map[*call]told{}}
-	w.rules = w.drawRules()
-	w.state = state{open: make([]bool, len(w.conds)), panic: -1}
-	w.counts = make([]int, len(w.conds))
+	w := &world{t: t, src: src, mix: m, told: map[line]told{}, toldTo: map[*call]told{}}
+	w.drawRules()
+	n := len(w.conds)
+	w.state = state{open: make([]bool, n), keys: make([][keys]keyState, n), panic: -1}
+	w.counts, w.asked = make([]int, n), make([]int, n)
 	w.k = kernel.New(w.rules, w)
-	w.ref = newReference(w.rules)
-	w.ref.guard = func(op, arg int) (string, error) {
-		return w.evaluate(op, arg, func(of int) int { return len(w.ref.waiting(of)) })
+	w.ref = newReference(w.rules, w.order)
+	w.ref.guard = func(c *call) (string, error) {
+		return w.evaluate(c, func(of int) int { return len(w.ref.waiting(of)) })
+	}
+	w.ref.misjudges = func() error {
+		if w.misjudges && w.rules.Policy != nil && w.rules.Policy.Fallible {
+			return errMisjudge
+		}
+		return nil
 	}
 	return w
-}
-
-func (w *world) drawRules() *kernel.Rules {
-	n := 1 + w.src.choose(w.mix.operations, "operations")
-	rules := &kernel.Rules{MaxBypass: w.mix.bounds[w.src.choose(len(w.mix.bounds), "max bypass")]}
-	var names []string
-	for i := range n {
-		o := kernel.Operation{Name: string(rune('a' + i)), Kind: kernel.Kind(w.src.choose(3, "kind"))}
-		c := condition{}
-		// A function may have a guard too: nothing in the kernel depends on kinds
-		// but what changes the state.
-		if o.Kind == kernel.Entry || o.Kind == kernel.Function && w.src.choose(4, "guarded") == 3 {
-			c = condition{
-				looks: w.mix.looks[w.src.choose(len(w.mix.looks), "looks")],
-				count: w.src.choose(n, "counts"),
-				least: 1 + w.src.choose(3, "least"),
-			}
-			o.Guard, o.Looks = "guard of "+o.Name, c.looks
-		}
-		rules.Operations = append(rules.Operations, o)
-		w.conds = append(w.conds, c)
-		names = append(names, o.Name)
-	}
-	rules.Conflicts = guards.Exclusive(names...)
-	table := w.src.choose(3, "table")
-	for i := range n {
-		for j := range i + 1 {
-			functions := rules.Operations[i].Kind == kernel.Function && rules.Operations[j].Kind == kernel.Function
-			if table == 1 && functions || table == 2 && w.src.choose(2, "compatible") == 1 {
-				rules.Conflicts = rules.Conflicts.Compatible(i, j)
-			}
-		}
-	}
-	rules.Policy = []*kernel.Policy{nil, kernel.Arrival, kernel.Rotating, byNumber}[w.src.choose(4, "policy")]
-	w.logf("%s conditions %+v, max bypass %d, policy %T\n%s", fmt.Sprintf("%+v", rules.Operations), w.conds, rules.MaxBypass, rules.Policy, rules.Conflicts)
-	return rules
-}
-
-// evaluate is a pure function of the state, the argument and the counts.
-func (w *world) evaluate(op, arg int, count func(int) int) (falsePart string, err error) {
-	c := w.conds[op]
-	perRequest := c.looks&guards.AtArgument != 0
-	if w.state.panic == op && (!perRequest || arg == 1) {
-		return "", fmt.Errorf("guard of %s panicked", w.rules.Operations[op].Name)
-	}
-	holds := false
-	switch c.looks {
-	case guards.AtState:
-		holds = w.state.open[op]
-	case guards.AtArgument:
-		holds = arg <= w.state.level
-	case guards.AtWaiting:
-		holds = w.state.open[op] || count(c.count) >= c.least
-	default:
-		holds = count(c.count) >= arg+w.state.level
-	}
-	if holds {
-		return "", nil
-	}
-	return w.rules.Operations[op].Guard, nil
-}
-
-// AskState and AskRequest are the guards as the kernel sees them.
-
-func (w *world) AskState(op int) (string, error) {
-	w.look()
-	o := w.rules.Operations[op]
-	if o.Guard == "" || o.Looks&guards.AtArgument != 0 {
-		w.fatalf("asked %s for a guard over the state, which it has not", o.Name)
-	}
-	w.mayAsk(op)
-	// The promise: one evaluation per reconsideration, however many wait.
-	if last, ok := w.told[op]; ok && last.version == w.version && w.k.Waiting(op) > 0 {
-		w.fatalf("asked the guard of %s again, though nothing has changed", o.Name)
-	}
-	falsePart, err := w.evaluate(op, 0, w.k.Waiting)
-	w.logf("  asked %s: %q %v", o.Name, falsePart, err)
-	delete(w.told, op)
-	if err == nil && w.k.Waiting(op) > 0 {
-		w.told[op] = told{falsePart: falsePart, version: w.version}
-	}
-	return falsePart, err
-}
-
-func (w *world) AskRequest(r *kernel.Request) (string, error) {
-	w.look()
-	c := r.Record.(*call)
-	if w.rules.Operations[r.Op].Looks&guards.AtArgument == 0 {
-		w.fatalf("asked %v for a guard over its argument, which it has not", w.name(c))
-	}
-	w.mayAsk(r.Op)
-	if last, ok := w.toldTo[c]; ok && last.version == w.version {
-		w.fatalf("asked %v again, though nothing has changed", w.name(c))
-	}
-	falsePart, err := w.evaluate(r.Op, c.arg, w.k.Waiting)
-	w.logf("  asked %v: %q %v", w.name(c), falsePart, err)
-	if err == nil {
-		w.toldTo[c] = told{falsePart: falsePart, version: w.version}
-	}
-	return falsePart, err
-}
-
-// mayAsk: what a guard reads is protected by its operation's row of the table.
-func (w *world) mayAsk(op int) {
-	for _, running := range w.runningOps() {
-		if w.rules.Conflicts.Conflict(op, running) {
-			w.fatalf("asked the guard of operation %d while %d runs", op, running)
-		}
-	}
-}
-
-// look forgets the answers of guards over counts that have changed, and of those
-// that nobody waited for in between.
-func (w *world) look() {
-	counts := make([]int, len(w.conds))
-	for op := range counts {
-		last, ok := w.told[op]
-		if counts[op] = w.k.Waiting(op); counts[op] == 0 && !(last.refuted && w.k.Queued(op) > 0) {
-			delete(w.told, op)
-		} else if ok && counts[op] > 0 {
-			last.refuted = false
-			w.told[op] = last
-		}
-	}
-	if !slices.Equal(counts, w.counts) {
-		w.counts = counts
-		w.recount()
-	}
-}
-
-// recount marks the answers of guards over waiting counts as out of date.
-func (w *world) recount() {
-	for op := range w.told {
-		if w.conds[op].looks&guards.AtWaiting != 0 {
-			w.told[op] = told{falsePart: w.told[op].falsePart, version: -1}
-		}
-	}
-	for c := range w.toldTo {
-		if w.conds[c.op].looks&guards.AtWaiting != 0 {
-			w.toldTo[c] = told{falsePart: w.toldTo[c].falsePart, version: -1}
-		}
-	}
 }
 
 func (w *world) runningOps() []int {
@@ -291,6 +153,11 @@ func (w *world) step() {
 		{w.mix.walk, w.walk},
 		{w.mix.silent, w.silent},
 		{w.mix.close, w.close},
+		{w.mix.requeue, w.requeue},
+		{w.mix.rerank, w.rerank},
+		{w.mix.policy, w.changePolicy},
+		{w.mix.noThread, w.noThread},
+		{w.mix.failed, w.fail},
 	}
 	total := 0
 	for _, in := range inputs {
@@ -307,23 +174,36 @@ func (w *world) step() {
 	w.check()
 }
 
-func (w *world) arrive() {
-	c := &call{op: w.src.choose(len(w.conds), "operation"), arg: w.src.choose(3, "argument"), try: w.src.choose(4, "try") == 3}
+// newCall draws a request that has not arrived.
+func (w *world) newCall() *call {
+	c := &call{
+		op: w.src.choose(len(w.conds), "operation"), arg: w.src.choose(3, "argument"), key: w.src.choose(keys, "key"),
+		rank: int64(w.src.choose(3, "rank")), try: w.src.choose(4, "try") == 3, patient: w.src.choose(4, "patient") > 0,
+	}
 	// Records are pooled: a request that is done is used again.
 	if len(w.ended) > 0 && w.src.choose(2, "again") == 1 {
 		c.request, w.ended = w.ended[0], w.ended[1:]
+		c.request.Fresh()
 	} else {
 		c.request = &kernel.Request{}
 	}
-	c.request.Op, c.request.Try, c.request.Record = c.op, c.try, c
+	r := c.request
+	r.Op, r.Try, r.Patient, r.Key, r.Rank, r.Record = c.op, c.try, c.patient, c.key, c.rank, c
+	w.declares(c)
+	return c
+}
+
+func (w *world) arrive() {
+	c := w.newCall()
 	if w.join(c) {
 		return
 	}
 	w.input()
+	w.logf("arrive op %d key %d rank %d patient %v", c.op, c.key, c.rank, c.patient)
 	w.k.Arrive(c.request)
 	w.ref.arrive(c)
 	w.calls = append(w.calls, c)
-	w.logf("arrive %s", w.name(c))
+	w.logf("arrived: %s", w.name(c))
 	if got := int(c.request.Arrival()); got != c.arrival {
 		w.fatalf("arrival number %d, want %d", got, c.arrival)
 	}
@@ -336,13 +216,16 @@ func (w *world) join(c *call) bool {
 	if c.try || w.k.Runs() || !w.stable || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "joins") == 0 {
 		return false
 	}
-	falsePart, err := w.evaluate(c.op, c.arg, w.k.Waiting)
+	falsePart, err := w.evaluate(c, w.k.Waiting)
 	if falsePart == "" || err != nil {
 		return false
 	}
 	joined := w.k.Join(c.request, falsePart)
+	o := w.rules.Operations[c.op]
 	watchful := slices.ContainsFunc(w.conds, func(c condition) bool { return c.looks&guards.AtWaiting != 0 })
-	want := !watchful && !w.closed && len(w.ref.gate) == 0 && len(w.ref.failed) == 0
+	bounded := slices.ContainsFunc(w.rules.Operations, func(o kernel.Operation) bool { return o.Bound.Overflow != 0 })
+	want := !watchful && !w.closed && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 &&
+		!bounded && w.rules.Bound.Overflow == 0 && !w.ref.within() && !o.HeadOfLine
 	if joined != want {
 		w.fatalf("operation %d joins: %v, want %v", c.op, joined, want)
 	}
@@ -353,29 +236,29 @@ func (w *world) join(c *call) bool {
 	for _, x := range w.cursors {
 		x.undisturb = false
 	}
-	w.ref.arrive(c)
+	w.ref.join(c)
 	w.logf("join %s", w.name(c))
-	if r, err := w.ref.next(); r != nil {
-		w.fatalf("%s joined, though %s is to come out (%v)", w.name(c), w.name(r), err)
-	}
 	w.hear(c, told{falsePart: falsePart, version: w.version})
 	return true
 }
 
 func (w *world) hear(c *call, said told) {
-	if w.conds[c.op].looks&guards.AtArgument != 0 {
+	switch {
+	case w.own(c.op):
 		w.toldTo[c] = said
-	} else {
-		w.told[c.op] = said
+	case !w.rules.Operations[c.op].Family:
+		w.told[line{c.op, 0}] = said
+	case !said.refuted: // one at the gate has no line
+		w.told[line{c.op, c.key}] = said
 	}
 }
 
 // refute: whoever had taken the object for this request has asked its guard.
 func (w *world) refute(c *call) {
-	if c.try || w.k.Runs() || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "refuted") == 0 {
+	if c.try || w.k.Runs() || c.request.State() != kernel.AtGate || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "refuted") == 0 {
 		return
 	}
-	falsePart, err := w.evaluate(c.op, c.arg, w.k.Waiting)
+	falsePart, err := w.evaluate(c, w.k.Waiting)
 	if falsePart == "" || err != nil {
 		return
 	}
@@ -402,19 +285,28 @@ func (w *world) next() { w.next1() }
 // next1 asks both for the next request, and reports whether there was none.
 func (w *world) next1() (none bool) {
 	w.logf("next")
-	before := w.waiting()
-	r, err := w.k.Next()
+	before, last := w.waiting(), w.ref.last
+	for _, c := range before {
+		c.was = c.request.State()
+	}
+	r, err := w.k.NextFor(func(r *kernel.Request) bool { return !w.ref.noThread[r.Op] })
 	w.look()
 	for _, x := range w.cursors {
 		x.undisturb = false
 	}
 	want, wantErr := w.ref.next()
+	for _, c := range before {
+		if s := c.request.State(); s == kernel.AtDoor || !c.request.Waits() && s != kernel.Running {
+			w.unwatched(c)
+		}
+	}
 	switch {
 	case r == nil && err != nil:
 		w.fatalf("an error %v for no request", err)
 	case r == nil && want == nil:
 		w.logf("  none")
 		w.stable = true
+		w.checkRest()
 		return true
 	case r == nil || want == nil || r != want.request:
 		w.fatalf("next is %s, %v; the reference says %s, %v", w.nameOf(r), err, w.name(want), wantErr)
@@ -424,123 +316,87 @@ func (w *world) next1() (none bool) {
 	if !slices.Contains(w.calls, want) {
 		w.fatalf("%s came out again", w.name(want))
 	}
+	if err == kernel.ErrNoThread {
+		w.logf("  no thread for %s", w.name(want))
+		return true
+	}
 	if err != nil {
-		w.logf("  fails %s: %v", w.name(want), err)
-		if r.State() != kernel.Done {
-			w.fatalf("%s failed and is in state %d", w.name(want), r.State())
-		}
-		w.over(want)
+		w.fails(want, err)
 		return false
 	}
 	w.logf("  starts %s", w.name(want))
 	w.recount() // it may have come inside and left at once
-	w.checkStart(want, before)
-	w.changed(want.op)
-	w.body(want)
+	w.checkStart(want, before, last)
+	w.changed(want.op, false)
+	w.body(want, false)
 	return false
 }
 
+func (w *world) fails(c *call, err error) {
+	w.logf("  fails %s: %v", w.name(c), err)
+	if c.request.State() != kernel.Done {
+		w.fatalf("%s failed and is in state %d", w.name(c), c.request.State())
+	}
+	w.over(c)
+}
+
+// unwatched forgets what was said to c's line, if c has come inside and left, and
+// nobody else is there.
+func (w *world) unwatched(c *call) {
+	if l := w.ref.line(c); c.wasInside && len(w.ref.members(l)) == 0 {
+		delete(w.told, l)
+	}
+}
+
+// fail asks for who has failed, as one does who has no thread.
+func (w *world) fail() {
+	r, err := w.k.Failed()
+	want := w.ref.nextFailed()
+	switch {
+	case r == nil && want == nil:
+	case r == nil || want == nil || r != want.request || fmt.Sprint(err) != fmt.Sprint(want.err):
+		w.fatalf("failed is %s, %v; the reference says %s", w.nameOf(r), err, w.name(want))
+	default:
+		w.fails(want, err)
+	}
+}
+
+// noThread: there is no thread for some operation, or there is again.
+func (w *world) noThread() {
+	if op := w.src.choose(len(w.conds), "no thread"); len(w.ref.noThread) > 0 {
+		w.ref.noThread = nil
+	} else {
+		w.ref.noThread = map[int]bool{op: true}
+	}
+	w.stable = false
+}
+
+// changePolicy makes the policy fail for a while, or choose otherwise.
+func (w *world) changePolicy() {
+	w.misjudges = !w.misjudges && w.rules.Policy != nil && w.rules.Policy.Fallible
+	w.whim = w.src.choose(4, "whim")
+	w.logf("policy fails: %v, whim %d", w.misjudges, w.whim)
+	w.stable = false
+}
+
 // waiting returns the calls that wait now.
-func (w *world) waiting() (all []*call) {
-	for _, c := range w.calls {
-		if s := c.request.State(); s == kernel.AtGate || s == kernel.Inside {
-			all = append(all, c)
-		}
-	}
-	return all
+func (w *world) waiting() []*call {
+	return filter(w.calls, func(c *call) bool { return c.request.Waits() })
 }
 
-// checkStart checks the start of c against the rules of order, by the truth of
-// the guards and not by what the kernel knows of it.
-func (w *world) checkStart(c *call, before []*call) {
-	if !slices.Contains(before, c) {
-		w.fatalf("%s started but did not wait", w.name(c))
+// changed notes the start or completion of a request, which can have opened no
+// more than it declares, unless all.
+func (w *world) changed(op int, all bool) {
+	if w.rules.Operations[op].Kind == kernel.Function {
+		return
 	}
-	for op, running := range w.runningOps() {
-		for _, other := range w.runningOps()[:op] {
-			if w.rules.Conflicts.Conflict(running, other) {
-				w.fatalf("operations %d and %d run together", running, other)
-			}
-		}
-	}
-	count := func(op int) int {
-		n := w.k.Waiting(op)
-		if op == c.op && !c.try {
-			n++ // it waited until now, and counted itself
-		}
-		return n
-	}
-	if w.hasFailed() {
-		return // the counts have changed since the choice was made
-	}
-	if falsePart, err := w.evaluate(c.op, c.arg, count); w.rules.Operations[c.op].Guard != "" && (falsePart != "" || err != nil) {
-		w.fatalf("%s started, though its guard is false", w.name(c))
-	}
-	for _, e := range before {
-		state := e.request.State()
-		if state != kernel.AtGate && state != kernel.Inside || e.arrival > c.arrival {
-			continue
-		}
-		if e.op == c.op && !e.try && !c.try && w.conds[e.op].looks&guards.AtArgument == 0 {
-			w.fatalf("%s started before %s", w.name(c), w.name(e))
-		}
-		if !w.rules.Conflicts.Conflict(e.op, c.op) {
-			continue
-		}
-		falsePart, err := "", error(nil)
-		if w.rules.Operations[e.op].Guard != "" {
-			falsePart, err = w.evaluate(e.op, e.arg, count)
-		}
-		if state == kernel.AtGate && (falsePart == "" || w.conds[e.op].looks != guards.AtState) {
-			w.fatalf("%s passed %s, which waits at the gate and conflicts with it", w.name(c), w.name(e))
-		}
-		if falsePart != "" || err != nil {
-			continue
-		}
-		byArrival := w.rules.Policy == nil || w.rules.Policy == kernel.Arrival
-		if byArrival && w.rules.MaxBypass == 0 {
-			w.fatalf("%s passed %s, which is open and conflicts with it", w.name(c), w.name(e))
-		}
-		if e.passed++; w.rules.MaxBypass > 0 && e.passed > w.rules.MaxBypass {
-			w.fatalf("%s is the %d. to bypass %s", w.name(c), e.passed, w.name(e))
+	w.version++
+	for l, last := range w.told {
+		if all || !slices.Contains(w.rules.Operations[op].Opens, l.op) {
+			last.changed = true
+			w.told[l] = last
 		}
 	}
-}
-
-func (w *world) hasFailed() bool {
-	return slices.ContainsFunc(w.calls, func(c *call) bool { return c.request.State() == kernel.Failed })
-}
-
-// changed notes the start or completion of a request.
-func (w *world) changed(op int) {
-	if w.rules.Operations[op].Kind != kernel.Function {
-		w.version++
-	}
-}
-
-// body may change the state, as a body does between its start and its end.
-func (w *world) body(c *call) {
-	if w.rules.Operations[c.op].Kind != kernel.Function && w.src.choose(2, "changes") == 1 {
-		c.begun = true
-		w.newState()
-	}
-}
-
-func (w *world) newState() {
-	switch w.src.choose(5, "what changes") {
-	case 0:
-		for op := range w.state.open {
-			w.state.open[op] = w.src.choose(2, "open") == 1
-		}
-	case 1, 2:
-		op := w.src.choose(len(w.conds), "toggles")
-		w.state.open[op] = !w.state.open[op]
-	case 3:
-		w.state.level = w.src.choose(4, "level")
-	case 4:
-		w.state.panic = w.src.choose(len(w.conds)+3, "panics")
-	}
-	w.logf("  state %+v", w.state)
 }
 
 // over forgets a request that has come to an end.
@@ -569,12 +425,12 @@ func (w *world) complete() {
 	if c == nil {
 		return
 	}
-	w.logf("complete %s", w.name(c))
 	w.input()
-	w.body(c)
+	w.body(c, true)
+	w.logf("complete %s, can have opened %v", w.name(c), c.opens)
+	w.changed(c.op, false)
 	w.k.Complete(c.request)
 	w.ref.complete(c)
-	w.changed(c.op)
 	w.over(c)
 }
 
@@ -585,10 +441,65 @@ func (w *world) decline() {
 	}
 	w.logf("decline %s", w.name(c))
 	w.input()
+	w.changed(c.op, false)
 	w.k.Decline(c.request)
 	w.ref.complete(c)
-	w.changed(c.op)
 	w.over(c)
+}
+
+// requeue ends the turn of a running request, which asks for another operation,
+// or perhaps the same; or lets in one that the kernel has not seen run.
+func (w *world) requeue() {
+	op, key := w.src.choose(len(w.conds), "operation"), w.src.choose(keys, "key")
+	// A place that was kept counts as if the request had waited there all the time.
+	keep := w.rules.MaxBypass == 0 && w.rules.CountBypass == 0 && w.src.choose(2, "keep") == 1
+	c := w.one(func(c *call) bool { return c.request.State() == kernel.Running })
+	switch {
+	case c != nil:
+		w.input()
+		w.body(c, true)
+		w.logf("requeue %s to op %d key %d, keep %v, can have opened %v", w.name(c), op, key, keep, c.opens)
+		w.changed(c.op, false)
+		w.k.Requeue(c.request, op, key, keep)
+		w.ref.requeue(c, op, key, keep)
+	case len(w.begun) > 0:
+		w.logf("and then enter")
+		w.end()
+		c = w.newCall()
+		w.k.Enter(c.request, keep)
+		w.ref.admitAgain(c, keep)
+		w.calls = append(w.calls, c)
+	default:
+		return
+	}
+	w.logf("  now %s", w.name(c))
+	if got := int(c.request.Arrival()); got != c.arrival {
+		w.fatalf("arrival number %d, want %d", got, c.arrival)
+	}
+	c.passed, c.begun, c.try = 0, false, false
+	c.kept = c.kept || keep
+	delete(w.toldTo, c)
+	if c.request.State() == kernel.Failed {
+		w.unwatched(c)
+	}
+	w.declares(c)
+	w.stable = false
+}
+
+func (w *world) rerank() {
+	c := w.one(func(*call) bool { return true })
+	if c == nil {
+		return
+	}
+	waits, rank := c.request.Waits(), int64(w.src.choose(3, "rank"))
+	w.logf("rerank %s: %d", w.name(c), rank)
+	if got := w.k.Rerank(c.request, rank); got != waits {
+		w.fatalf("rerank %s: %v", w.name(c), got)
+	}
+	if waits {
+		w.input()
+		w.ref.rerank(c, rank)
+	}
 }
 
 func (w *world) withdraw() {
@@ -596,7 +507,7 @@ func (w *world) withdraw() {
 	if c == nil {
 		return
 	}
-	waits := c.request.State() == kernel.AtGate || c.request.State() == kernel.Inside
+	waits := c.request.Waits()
 	w.logf("withdraw %s", w.name(c))
 	if got := w.k.Withdraw(c.request); got != waits {
 		w.fatalf("withdraw %s: %v", w.name(c), got)
@@ -619,11 +530,12 @@ func (w *world) begin() {
 	w.logf("begin %d", op)
 	w.input()
 	b := &call{op: op}
+	w.declares(b)
 	w.begun = append(w.begun, b)
 	w.k.Begin(op)
 	w.ref.begin(op)
-	w.changed(op)
-	w.body(b)
+	w.changed(op, false)
+	w.body(b, false)
 }
 
 func (w *world) end() {
@@ -640,11 +552,18 @@ func (w *world) end() {
 		w.ref.abandon(b.op)
 		return
 	}
-	w.logf("end %d", b.op)
-	w.body(b)
-	w.k.End(b.op, nil)
-	w.ref.end(b.op)
-	w.changed(b.op)
+	w.body(b, true)
+	if w.src.choose(3, "declared") == 2 {
+		w.logf("end %d, can have opened all", b.op)
+		w.changed(b.op, true)
+		w.k.End(b.op, nil)
+		w.ref.end(b.op, nil)
+	} else {
+		w.logf("end %d, can have opened %v", b.op, b.opens)
+		w.changed(b.op, false)
+		w.k.End(b.op, func(family int, open func(any)) { w.opened(b, family, open) })
+		w.ref.end(b.op, b.opens)
+	}
 	w.answer()
 }
 
@@ -661,7 +580,7 @@ func (w *world) answer() {
 			continue
 		}
 		asked |= 1 << op
-		falsePart, err := w.evaluate(op, 0, nil)
+		falsePart, err := w.evaluate(&call{op: op}, nil)
 		if err != nil {
 			return
 		}
@@ -669,13 +588,16 @@ func (w *world) answer() {
 			falseOps = append(falseOps, op)
 			continue
 		}
+		for _, op := range append(falseOps, op) {
+			w.asked[op]++
+		}
 		w.logf("  answered: %v are closed, %d is open", falseOps, op)
 		w.k.Answered(asked, op)
 		w.ref.answered(falseOps, op)
 		for _, op := range falseOps {
-			w.told[op] = told{falsePart: w.rules.Operations[op].Guard, version: w.version}
+			w.told[line{op, 0}] = told{falsePart: w.rules.Operations[op].Guard, version: w.version}
 		}
-		w.told[op] = told{version: w.version}
+		w.told[line{op, 0}] = told{version: w.version}
 		return
 	}
 }
@@ -686,12 +608,12 @@ func (w *world) silent() {
 	if w.k.Runs() || !w.stable {
 		return
 	}
-	before := w.state
-	before.open = slices.Clone(before.open)
+	before := w.state.clone()
 	w.logf("silent change")
 	w.newState()
+	w.logf("  state %+v", w.state)
 	for _, c := range w.waiting() {
-		falsePart, err := w.evaluate(c.op, c.arg, w.k.Waiting)
+		falsePart, err := w.evaluate(c, w.k.Waiting)
 		if c.request.State() != kernel.Inside || w.conds[c.op].looks != guards.AtState || falsePart == "" || err != nil {
 			w.logf("  but no: %s", w.name(c))
 			w.state = before
@@ -713,184 +635,6 @@ func (w *world) close() {
 	w.k.Close(err)
 	w.ref.close(err)
 	w.closed = true
-}
-
-// walk opens a cursor, or moves one on.
-func (w *world) walk() {
-	if len(w.cursors) < 2 && w.src.choose(2, "inspect") == 0 {
-		w.logf("inspect")
-		w.cursors = append(w.cursors, &walk{
-			cursor: w.k.Inspect(), arrivals: uint64(w.ref.arrivals), from: w.waiting(),
-			visited: map[uint64]int{}, undisturb: true,
-		})
-		return
-	}
-	if len(w.cursors) == 0 {
-		return
-	}
-	i := w.src.choose(len(w.cursors), "cursor")
-	x, n, visits := w.cursors[i], 1+w.src.choose(4, "visits"), 0
-	w.logf("cursor %d: %d more", i, n)
-	more := x.cursor.Next(n, func(r *kernel.Request, position int, why kernel.Reason) {
-		visits++
-		c := r.Record.(*call)
-		w.logf("  visits %s at %d: %+v", w.name(c), position, why)
-		if s := r.State(); s != kernel.AtGate && s != kernel.Inside {
-			w.fatalf("the cursor visits %s, which does not wait", w.name(c))
-		}
-		if x.visited[r.Arrival()]++; x.visited[r.Arrival()] > 1 {
-			w.fatalf("the cursor visits %s twice", w.name(c))
-		}
-		if r.Arrival() > x.arrivals {
-			w.fatalf("the cursor visits %s, which arrived after the walk began", w.name(c))
-		}
-		if x.undisturb {
-			same := func(o *call) bool {
-				return o.op == c.op && o.request.State() == r.State() && o.arrival <= c.arrival
-			}
-			if want := len(filter(w.calls, same)); position != want {
-				w.fatalf("%s is at position %d, the cursor says %d", w.name(c), want, position)
-			}
-		}
-	})
-	if visits > n {
-		w.fatalf("asked for %d visits, got %d", n, visits)
-	}
-	if more {
-		return
-	}
-	for _, c := range x.from {
-		if slices.Contains(w.waiting(), c) && x.visited[uint64(c.arrival)] != 1 {
-			w.fatalf("the cursor never visited %s, which waited all the time", w.name(c))
-		}
-	}
-	x.cursor.Close()
-	w.cursors = slices.Delete(w.cursors, i, i+1)
-}
-
-func filter(calls []*call, ok func(*call) bool) (some []*call) {
-	for _, c := range calls {
-		if ok(c) {
-			some = append(some, c)
-		}
-	}
-	return some
-}
-
-// check compares all that can be seen from outside with the reference.
-func (w *world) check() {
-	for _, c := range w.calls {
-		want := kernel.Failed
-		switch {
-		case slices.Contains(w.ref.gate, c):
-			want = kernel.AtGate
-		case slices.Contains(w.ref.inside, c):
-			want = kernel.Inside
-		case slices.Contains(w.ref.running, c):
-			want = kernel.Running
-		}
-		if got := c.request.State(); got != want {
-			w.fatalf("%s is in state %d; the reference says %d", w.name(c), got, want)
-		}
-	}
-	running := []*call{}
-	for r := range w.k.Running() {
-		running = append(running, r.Record.(*call))
-	}
-	if !slices.Equal(running, w.ref.running) {
-		w.fatalf("%d run; the reference says %d", len(running), len(w.ref.running))
-	}
-	unseen := make([]int, len(w.conds))
-	for op, n := range w.k.Unseen() {
-		unseen[op] += n
-	}
-	for op, n := range unseen {
-		if want := len(filter(w.begun, func(b *call) bool { return b.op == op })); n != want {
-			w.fatalf("%d unseen of operation %d run, want %d", n, op, want)
-		}
-	}
-	for op := range w.conds {
-		inside := len(w.ref.waiting(op))
-		queued := inside + len(filter(w.ref.gate, func(c *call) bool { return c.op == op }))
-		if w.k.Waiting(op) != inside || w.k.Queued(op) != queued {
-			w.fatalf("operation %d: waiting %d, queued %d; want %d, %d", op, w.k.Waiting(op), w.k.Queued(op), inside, queued)
-		}
-		if w.k.Inside().Has(op) != (inside > 0) {
-			w.fatalf("operation %d: inside %v with %d waiting", op, w.k.Inside().Has(op), inside)
-		}
-	}
-	waits := len(w.calls) > len(running)
-	runs := len(running)+len(w.begun) > 0
-	if w.k.Waits() != waits || w.k.Runs() != runs || w.k.Idle() != (!waits && !runs) {
-		w.fatalf("waits %v runs %v idle %v; want %v %v", w.k.Waits(), w.k.Runs(), w.k.Idle(), waits, runs)
-	}
-	if w.stable && w.closed && waits {
-		w.fatalf("a closed object lets requests wait")
-	}
-	for _, c := range w.waiting() {
-		w.checkWhy(c)
-		if got, want := w.k.Bypassed(c.request), min(c.bypassed, w.rules.MaxBypass); got != want {
-			w.fatalf("%s has been bypassed %d times, the kernel says %d", w.name(c), want, got)
-		}
-	}
-}
-
-// checkWhy checks the reason that the kernel gives for the wait of c.
-func (w *world) checkWhy(c *call) {
-	why := w.k.Why(c.request)
-	wrong := func(what string) { w.fatalf("why does %s wait? %+v: %s", w.name(c), why, what) }
-
-	var conflicts []string
-	for op, o := range w.rules.Operations {
-		if slices.Contains(w.runningOps(), op) && w.rules.Conflicts.Conflict(op, c.op) {
-			conflicts = append(conflicts, o.Name)
-		}
-	}
-	if !slices.Equal(why.Conflicts, conflicts) || (why.Cause == kernel.Conflict) != (conflicts != nil) {
-		wrong(fmt.Sprintf("it conflicts with %v", conflicts))
-	}
-
-	last, asked := w.told[c.op]
-	if w.conds[c.op].looks&guards.AtArgument != 0 {
-		last, asked = w.toldTo[c]
-	}
-	inside := c.request.State() == kernel.Inside
-	if inside && asked && why.Guard != last.falsePart || !(inside && asked) && why.Guard != "" {
-		wrong(fmt.Sprintf("the guard's last answer was %q", last.falsePart))
-	}
-	if (why.Step != 0) != (why.Guard != "") || why.Step > w.k.Step() {
-		wrong(fmt.Sprintf("the step is %d", w.k.Step()))
-	}
-	known := inside && w.ref.isKnownFalse(c)
-	if (why.Cause == kernel.GuardFalse) != (known && conflicts == nil) {
-		wrong(fmt.Sprintf("its guard is known to be false: %v", known))
-	}
-	if why.Cause == kernel.GuardFalse {
-		if falsePart, err := w.evaluate(c.op, c.arg, w.k.Waiting); falsePart != why.Guard || err != nil {
-			wrong("the guard holds by now")
-		}
-	}
-
-	if (why.Cause == kernel.Order) != (why.Behind != "") {
-		wrong("order and what it is behind go together")
-	}
-	if why.Cause == kernel.Order && !slices.ContainsFunc(w.waiting(), func(first *call) bool {
-		if first == c || w.rules.Operations[first.op].Name != why.Behind || !w.rules.Conflicts.Conflict(first.op, c.op) {
-			return false
-		}
-		if first.request.State() == kernel.AtGate {
-			return first.arrival < c.arrival
-		}
-		return !w.ref.isKnownFalse(first) && (!inside || w.ref.before(first, c) < 0)
-	}) {
-		wrong("nothing of that kind waits, conflicts with it and comes first")
-	}
-	if why.Cause == kernel.NoThread && w.stable {
-		wrong("nothing can start")
-	}
-	if why.Cause == kernel.Conflict && !inside && why.Guard != "" {
-		wrong("a guard is not asked for those at the gate")
-	}
 }
 
 func (w *world) name(c *call) string {
@@ -921,6 +665,7 @@ func (w *world) fatalf(format string, args ...any) {
 
 // finish lets everything that runs complete until nothing is left that can.
 func (w *world) finish() {
+	w.ref.noThread, w.misjudges = nil, false
 	for {
 		w.drain()
 		w.check()

@@ -144,7 +144,13 @@ func (k *Kernel) whyHere(op int) Reason {
 // not known to be closed; or nil. A head of line stands in the way of those in
 // its line whatever its guard says.
 func (k *Kernel) ahead(r *Request) *Request {
-	if first := k.outside(r); first != nil {
+	first := k.outside(r)
+	if first == nil && r.state == Inside { // but it waits with the first of its own, which may be behind somebody outside
+		if own := k.notFalse(r.Op); own != nil && own != r {
+			first = k.outside(own)
+		}
+	}
+	if first != nil {
 		return first
 	}
 	if o := &k.rules.Operations[r.Op]; o.HeadOfLine && !o.Family && r.state == Inside {
@@ -152,6 +158,7 @@ func (k *Kernel) ahead(r *Request) *Request {
 			return first
 		}
 	}
+	var perhaps *Request // if nothing can start, though nobody is sure to come first, the policy says so
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
 		if !k.rules.Conflicts.Conflict(r.Op, op) {
 			continue
@@ -167,10 +174,12 @@ func (k *Kernel) ahead(r *Request) *Request {
 		for _, c := range candidates {
 			if c.r != r && (r.state == AtGate || k.comesFirst(c, candidate{r: r, due: k.due(r)})) {
 				return c.r
+			} else if c.r != r && k.settled == k.step {
+				perhaps = c.r
 			}
 		}
 	}
-	return nil
+	return perhaps
 }
 
 // comesFirst is compare for an explanation, which asks no policy that may fail:
@@ -261,7 +270,7 @@ func (c *Cursor) again(r *Request) bool {
 		}
 		c.door[r.arrival] = true
 	case c.where == Inside:
-		return slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
+		return r.came > 0 && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
 	case len(seen) == 0 || c.moved:
 		// Those it would have met next have gone inside unseen: a new span.
 		c.seen[r.Op], c.moved = append(seen, span{r.arrival, r.arrival}), false

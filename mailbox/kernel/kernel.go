@@ -181,6 +181,7 @@ type Kernel struct {
 	kept     []int       // families of which some operation declares what it opens
 	checks   []opening   // of which the declaration is to be checked
 	heads    []candidate // scratch space of pick
+	passed   guards.Set  // likewise: operations that whoever is considered next would pass
 	eligible []*Request  // likewise
 	misfits  []*Request  // what a policy has failed about, in pick
 	misfit   error
@@ -195,12 +196,12 @@ func New(rules *Rules, object Object) *Kernel {
 	if rules.Conflicts.Len() != n {
 		panic(fmt.Sprintf("kernel: a conflict table of %d operations for an object of %d", rules.Conflicts.Len(), n))
 	}
-	sets := make(guards.Set, 3*len(guards.NewSet(n)))
-	w := len(sets) / 3
+	sets := make(guards.Set, 4*len(guards.NewSet(n)))
+	w := len(sets) / 4
 	k := &Kernel{
 		rules: rules, object: object,
 		queues: make([]queue, n), runs: make([]int32, n),
-		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w:],
+		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w : 3*w : 3*w], passed: sets[3*w:],
 		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded,
 	}
 	for op := range rules.Operations {
@@ -242,9 +243,9 @@ func (k *Kernel) register(r *Request) *queue {
 	k.arrivals++
 	r.arrival = k.arrivals
 	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
-	r.seq = k.newest
+	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed, r.node.no, r.inner = 0, 0, false
+	r.bypassed, r.node.no = 0, 0
 	r.answer.given = false
 	q := &k.queues[r.Op]
 	if r.rest = k.rests; k.barred(r.Op) {
@@ -386,7 +387,7 @@ func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
 func (k *Kernel) Enter(r *Request, keep bool) {
 	arrival, seq := r.arrival, r.seq
 	q := k.register(r)
-	r.seq, r.inner = k.entered+1, true
+	r.seq, r.came = k.entered+1, 0
 	if keep && seq != 0 {
 		r.arrival, r.seq = arrival, seq
 	}
@@ -820,6 +821,9 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if r.Try {
 			q.total.Add(-1)
 			k.total--
+			if r.rest != k.rests {
+				q.waited++
+			}
 			k.refill()
 			err := k.try(r)
 			q.unwatched()
@@ -930,12 +934,9 @@ func (k *Kernel) wouldWait(r *Request) error {
 // may open when they come in.) A request that has been requeued was inside before
 // all of them.
 func (k *Kernel) outside(r *Request) *Request {
-	if r.inner {
-		return nil
-	}
 	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
-		if head.seq >= r.seq || !k.rules.Conflicts.Conflict(r.Op, op) {
+		if head.seq >= r.came || !k.rules.Conflicts.Conflict(r.Op, op) {
 			continue
 		}
 		o := &k.rules.Operations[op]

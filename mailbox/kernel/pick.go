@@ -57,15 +57,14 @@ func (k *Kernel) pick() *Request {
 		return nil
 	}
 	eligible := k.eligible[:0]
-next:
-	for i, c := range h {
-		if c.wall || k.outside(c.r) != nil {
-			continue
+	clear(k.passed)
+	for _, c := range h {
+		behind := k.rules.Conflicts.Row(c.r.Op).Meets(k.passed)
+		if c.wall || c.due || !choosing {
+			k.passed.Add(c.r.Op)
 		}
-		for _, earlier := range h[:i] {
-			if (earlier.wall || earlier.due || !choosing) && k.rules.Conflicts.Conflict(earlier.r.Op, c.r.Op) {
-				continue next
-			}
+		if c.wall || behind || k.outside(c.r) != nil {
+			continue
 		}
 		if !choosing || c.due {
 			return c.r

@@ -22,6 +22,16 @@ func TestKernelDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(everyda
 // policy and whatever the others in its queue wait for.
 func TestNobodyIsBypassedMoreOftenThanTheBound(t *testing.T) { rapid.Check(t, drive(bypassing)) }
 
+// The same if the policy is a user's, and may fail.
+func TestPolicyDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(judging)) }
+
+// The same if queues are bounded.
+func TestBoundedQueuesDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(crowded)) }
+
+// An operation that declares what it opens makes nobody ask what it cannot have
+// opened, and starts the same requests.
+func TestDeclaredOpeningsChangeNothingButTheCost(t *testing.T) { rapid.Check(t, drive(related)) }
+
 // Those that wait from the beginning to the end of a walk are visited exactly
 // once, however the queues move meanwhile.
 func TestCursorVisitsWhoeverWaitsAllTheTime(t *testing.T) { rapid.Check(t, drive(walking)) }
@@ -72,7 +82,8 @@ func FuzzKernel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		w := newWorld(t, src, everyday)
+		mixes := []mix{everyday, judging, crowded, related, bypassing, walking}
+		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()
 		}

@@ -307,6 +307,7 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 		falsePart, err = k.object.AskState(r.Op)
 	}
 	if err != nil {
+		l.answer.given = false // also if a Try has asked, and someone at the gate had brought an answer
 		k.failLine(q, l, err)
 		return "", err
 	}

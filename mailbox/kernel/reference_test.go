@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/sluice-go/sluice/guards"
@@ -12,41 +13,76 @@ import (
 // whenever it considers a request.
 type reference struct {
 	rules *kernel.Rules
-	// guard evaluates the guard of an operation for an argument.
-	guard func(op, arg int) (falsePart string, err error)
+	order order
+	// guard evaluates the guard that c waits for.
+	guard func(c *call) (falsePart string, err error)
+	// misjudges says why the policy fails at present, or nil.
+	misjudges func() error
 
 	arrivals int
-	gate     []*call // in order of arrival
-	inside   []*call // in order of admission
+	newest   uint64
+	entered  uint64
+	latest   map[line]uint64
+	door     []*call // all in order of arrival
+	gate     []*call
+	inside   []*call
 	running  []*call // in order of start
 	begun    []int   // operations announced by begin
 	failed   []*call // in order of failure
+	loose    []line  // lines of families whose first has left
 
-	knownFalse map[int]bool // operations whose guard over the state said false, and nothing changed since
-	last       int          // the operation that started last
+	knownFalse map[line]bool // guards that are shared, said false, and nothing changed since
+	last       int           // the operation that started last
+	settled    bool          // nothing that waits can start before the next input
+	noThread   map[int]bool  // operations for which no thread is there
 	closed     error
+	counts     []kernel.Stats
 }
+
+// order is a policy, and how the reference understands it.
+type order struct {
+	policy *kernel.Policy
+	first  func(a, b *call, last int) bool // nil means arrival
+}
+
+// line is an operation, or one key of a family.
+type line struct{ op, key int }
 
 // call is a request as the test and the reference see it.
 type call struct {
-	request  *kernel.Request
-	op, arg  int
-	try      bool
-	arrival  int
-	bypassed int
+	request      *kernel.Request
+	op, arg, key int
+	rank         int64
+	try, patient bool
+	arrival      int
+	pos          uint64 // in the order of arrival
+	came         uint64 // the same when it came to the gate; 0 if it has been requeued
+	waited       bool
+	bypassed     int
 	// knownFalse is for guards over arguments: this request's said false, and
 	// nothing changed since.
 	knownFalse bool
 	err        error
 
 	// For the test's own count.
-	passed int
-	begun  bool // it has changed the state, so it can no longer be declined
+	passed    int
+	was       kernel.State  // before Next
+	wasInside bool          // when it started, or failed
+	wasDue    bool          // when somebody was
+	unplaced  bool          // the policy failed about it
+	begun     bool          // it has changed the state, so it can no longer be declined
+	kept      bool          // it has kept its place
+	opens     map[int][]int // per family that its operation declares: the keys that it can open
 }
 
-func newReference(rules *kernel.Rules) *reference {
-	return &reference{rules: rules, knownFalse: map[int]bool{}, last: -1}
+func newReference(rules *kernel.Rules, o order) *reference {
+	return &reference{
+		rules: rules, order: o, knownFalse: map[line]bool{}, latest: map[line]uint64{}, last: -1,
+		counts: make([]kernel.Stats, len(rules.Operations)),
+	}
 }
+
+func (s *reference) op(c *call) *kernel.Operation { return &s.rules.Operations[c.op] }
 
 func (s *reference) looks(op int, what guards.Looks) bool {
 	return s.rules.Operations[op].Looks&what != 0
@@ -54,88 +90,379 @@ func (s *reference) looks(op int, what guards.Looks) bool {
 
 func (s *reference) conflict(a, b int) bool { return s.rules.Conflicts.Conflict(a, b) }
 
+// own: the guard looks at the argument of this request alone.
+func (s *reference) own(op int) bool {
+	return s.looks(op, guards.AtArgument) && !s.rules.Operations[op].Family
+}
+
+// each: every request is considered by itself.
+func (s *reference) each(op int) bool { return s.own(op) && !s.rules.Operations[op].HeadOfLine }
+
+func (s *reference) within() bool { return s.rules.Policy != nil && s.rules.Policy.Within }
+
+func (s *reference) sorted(op int) bool {
+	return s.each(op) || s.rules.Operations[op].Family || s.within()
+}
+
+func (s *reference) line(c *call) line {
+	if s.op(c).Family {
+		return line{c.op, c.key}
+	}
+	return line{c.op, 0}
+}
+
 // barred: something runs that conflicts with the operation.
 func (s *reference) barred(op int) bool {
 	return slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(op, b) }) ||
 		slices.ContainsFunc(s.running, func(r *call) bool { return s.conflict(op, r.op) })
 }
 
-// waiting returns the requests of an operation that wait inside.
-func (s *reference) waiting(op int) (of []*call) {
-	for _, c := range s.inside {
-		if c.op == op {
-			of = append(of, c)
+func of(op int, calls []*call) (some []*call) {
+	return filter(calls, func(c *call) bool { return c.op == op })
+}
+
+func filter(calls []*call, ok func(*call) bool) (some []*call) {
+	for _, c := range calls {
+		if ok(c) {
+			some = append(some, c)
 		}
 	}
-	return of
+	return some
+}
+
+// waiting returns the requests of an operation that wait inside.
+func (s *reference) waiting(op int) []*call { return of(op, s.inside) }
+
+// members returns those inside that share a line, in order of arrival.
+func (s *reference) members(l line) []*call {
+	return filter(s.inside, func(c *call) bool { return s.line(c) == l })
+}
+
+func byPlace(a, b *call) int { return cmp.Compare(a.pos, b.pos) }
+
+// byPolicy is the order of consideration of the requests of one operation.
+func (s *reference) byPolicy(a, b *call) int {
+	if s.within() {
+		if s.order.first(a, b, -1) {
+			return -1
+		} else if s.order.first(b, a, -1) {
+			return 1
+		}
+	}
+	return byPlace(a, b)
+}
+
+// lines returns the lines of an operation that have a place, each in the order of
+// consideration, in the order of their first requests.
+func (s *reference) lines(op int) (lines [][]*call) {
+	seen := map[line]bool{}
+	for _, c := range s.waiting(op) {
+		if l := s.line(c); !seen[l] && !slices.Contains(s.loose, l) {
+			seen[l] = true
+			members := s.members(l)
+			slices.SortFunc(members, s.byPolicy)
+			lines = append(lines, members)
+		}
+	}
+	slices.SortFunc(lines, func(a, b []*call) int { return s.byPolicy(a[0], b[0]) })
+	return lines
+}
+
+// front returns who would start first of a line if its guard held.
+func (s *reference) front(members []*call) *call {
+	if oldest := slices.MinFunc(members, byPlace); s.atBound(oldest) {
+		return oldest
+	}
+	return members[0]
+}
+
+func insert(calls []*call, c *call) []*call {
+	i := slices.IndexFunc(calls, func(o *call) bool { return o.pos > c.pos })
+	if i < 0 {
+		i = len(calls)
+	}
+	return slices.Insert(calls, i, c)
+}
+
+// register counts an arrival.
+func (s *reference) register(c *call) {
+	s.arrivals++
+	c.arrival = s.arrivals
+	s.newest = (max(s.newest, s.entered)>>16 + 1) << 16
+	c.pos, c.came, c.waited, c.bypassed, c.knownFalse = s.newest, s.newest, false, 0, false
+	if s.barred(c.op) {
+		s.hasToWait(c)
+	}
+}
+
+func (s *reference) hasToWait(c *call) {
+	if !c.waited {
+		c.waited = true
+		s.counts[c.op].Waits++
+	}
 }
 
 func (s *reference) arrive(c *call) {
-	s.arrivals++
-	c.arrival = s.arrivals
+	s.register(c)
+	stays := s.barred(c.op) || s.aheadAtGate(c) != nil
 	s.gate = append(s.gate, c)
+	s.settled = s.closed == nil && (s.settled && stays || !slices.ContainsFunc(s.queued(), func(w *call) bool { return !s.barred(w.op) }))
+	if s.settled {
+		s.overflow()
+	}
+}
+
+// join lets in a request whose guard has been asked, and is false.
+func (s *reference) join(c *call) {
+	s.settled = false
+	s.register(c)
+	s.hasToWait(c)
+	s.enter(c)
+	s.refuted(c)
+}
+
+func (s *reference) requeue(c *call, op, key int, keep bool) {
+	s.complete(c)
+	c.op, c.key = op, key
+	s.admitAgain(c, keep)
+}
+
+// admitAgain lets in a request that is inside already.
+func (s *reference) admitAgain(c *call, keep bool) {
+	s.settled = false
+	arrival, pos := c.arrival, c.pos
+	s.register(c)
+	c.pos, c.came, c.try = s.entered+1, 0, false
+	if keep && pos != 0 {
+		c.arrival, c.pos = arrival, pos
+	}
+	s.enter(c)
+	if full := s.full(c.op); full != nil && slices.Contains(s.inside, c) {
+		s.hasToWait(c)
+		s.counts[c.op].Refusals++
+		s.fail(c, full)
+	}
+}
+
+func (s *reference) enter(c *call) {
+	l := s.line(c)
+	s.inside = insert(s.inside, c)
+	s.counted()
+	s.entered, s.latest[l] = max(s.entered, c.pos), max(s.latest[l], c.pos)
+	s.place(c)
+}
+
+// place has the policy put c into its line, and the line among the others.
+func (s *reference) place(c *call) {
+	l, err := s.line(c), s.misjudges()
+	if !s.within() {
+		err = nil
+	}
+	if len(s.members(l)) > 1 && err != nil {
+		c.unplaced = true
+		s.fail(c, err)
+		c.unplaced = false
+		return
+	}
+	first := slices.MinFunc(s.members(l), s.byPolicy)
+	if s.op(c).Family && (first == c || slices.Contains(s.loose, l)) {
+		s.placeLine(l)
+	}
+}
+
+func (s *reference) placeLine(l line) {
+	s.loose = slices.DeleteFunc(s.loose, func(o line) bool { return o == l })
+	if err := s.misjudges(); err != nil && s.within() && len(s.lines(l.op)) > 1 {
+		s.failAll(s.members(l), err)
+	}
+}
+
+func (s *reference) failAll(calls []*call, err error) {
+	for _, c := range calls {
+		s.fail(c, err)
+	}
+}
+
+func (s *reference) rerank(c *call, rank int64) {
+	s.settled = false
+	if !slices.Contains(s.inside, c) || !s.sorted(c.op) || s.misjudges() != nil && s.within() && len(s.members(s.line(c))) > 1 {
+		if slices.Contains(s.inside, c) && s.sorted(c.op) {
+			s.fail(c, s.misjudges())
+		}
+		c.rank = rank
+		return
+	}
+	c.rank = rank
+	if s.op(c).Family { // its line may have to move
+		s.placeLine(s.line(c))
+	}
 }
 
 func (s *reference) next() (*call, error) {
 	for {
-		if len(s.failed) > 0 {
-			c := s.failed[0]
-			s.failed = s.failed[1:]
+		if c := s.nextFailed(); c != nil {
 			return c, c.err
 		}
 		if s.closed != nil {
 			return s.evict()
 		}
-		c := s.choose()
+		for len(s.loose) > 0 {
+			s.placeLine(s.loose[0])
+		}
+		c := s.pick()
 		if len(s.failed) > 0 {
 			continue // who has failed is told before anybody starts
 		}
 		if c != nil {
-			s.start(c)
-			return c, nil
+			return s.grant(c)
 		}
 		if c, err, moved := s.letIn(); c != nil {
 			return c, err
-		} else if !moved && len(s.failed) == 0 {
+		} else if moved || len(s.failed) > 0 || s.overflow() {
+			continue
+		}
+		c = s.knock()
+		switch {
+		case len(s.failed) > 0:
+		case c != nil:
+			return s.grant(c)
+		default:
+			s.settled = true
+			s.rest()
 			return nil, nil
 		}
 	}
 }
 
+func (s *reference) grant(c *call) (*call, error) {
+	if s.noThread[c.op] {
+		s.rest()
+		return c, kernel.ErrNoThread
+	}
+	s.start(c)
+	return c, nil
+}
+
+func (s *reference) rest() {
+	for _, c := range slices.Concat(s.queued(), s.door) {
+		s.hasToWait(c)
+	}
+}
+
+func (s *reference) nextFailed() *call {
+	if len(s.failed) == 0 {
+		return nil
+	}
+	c := s.failed[0]
+	s.failed = s.failed[1:]
+	return c
+}
+
 // evict fails the waiting requests of a closed object in order of arrival.
 func (s *reference) evict() (*call, error) {
-	all := slices.Concat(s.inside, s.gate)
+	all := slices.Concat(s.inside, s.gate, s.door)
 	if len(all) == 0 {
 		return nil, nil
 	}
-	c := slices.MinFunc(all, func(a, b *call) int { return a.arrival - b.arrival })
-	s.remove(c)
+	c := slices.MinFunc(all, byPlace)
+	s.leave(c)
 	return c, s.closed
 }
 
-// choose considers the requests inside and returns the one that starts.
-func (s *reference) choose() *call {
-	var line []*call
-	for op := range s.rules.Operations {
-		// Within an operation, requests are asked in order of arrival up to the
-		// first that may start; after that only those at the bypass bound are.
-		found := false
+// considered is a request that may come next, or stands in the way.
+type considered struct {
+	*call
+	wall bool
+	due  bool
+}
+
+// pick considers the requests inside and returns the one that starts.
+func (s *reference) pick() *call {
+	choosing := s.rules.Policy != nil && s.rules.Policy.Choose != nil
+	var row []considered
+	for op, o := range s.rules.Operations {
+		first := s.firstOpen(op)
+		if first == nil {
+			continue
+		}
+		wall := s.barred(op)
+		row = append(row, considered{first, wall, s.atBound(first)})
+		// Beyond the first, those count that have been bypassed often enough; and a
+		// policy that chooses wants to see all.
+		switch {
+		case s.each(op):
+			for _, c := range s.waiting(op) {
+				if c != first && s.atBound(c) && s.mayBeOpen(c) {
+					row = append(row, considered{c, wall, true})
+				}
+			}
+		case o.Family:
+			for _, l := range s.lines(op) {
+				if c := s.front(l); s.line(c) != s.line(first) && s.atBound(c) && s.mayBeOpen(c) {
+					row = append(row, considered{c, wall, true})
+				}
+			}
+		}
+		if !choosing || wall || o.HeadOfLine && !o.Family {
+			continue
+		}
+		failed := len(s.failed)
 		for _, c := range s.waiting(op) {
-			if slices.Contains(s.inside, c) && (!found || s.atBound(c)) && s.mayBeOpen(c) {
-				line = append(line, c)
-				found = true
+			skip := c == first || (s.each(op) || o.Family) && s.atBound(c)
+			if !skip && slices.Contains(s.inside, c) && (!s.each(op) && !o.Family || s.mayBeOpen(c)) {
+				row = append(row, considered{c, false, false})
+			}
+			if o.Family && len(s.failed) > failed {
+				break // who has failed is told first
 			}
 		}
 	}
-	slices.SortFunc(line, s.before)
-	for i, c := range line {
-		passes := func(w *call) bool { return s.conflict(w.op, c.op) }
-		if s.barred(c.op) || slices.ContainsFunc(line[:i], passes) || s.behindGate(c) {
+	if len(s.failed) > 0 || !s.sort(row) {
+		return nil
+	}
+	var eligible []*call
+	var requests []*kernel.Request
+	for i, c := range row {
+		passes := func(w considered) bool {
+			return (w.wall || w.due || !choosing) && s.conflict(w.op, c.op)
+		}
+		if c.wall || slices.ContainsFunc(row[:i], passes) || s.aheadAtGate(c.call) != nil {
 			continue
 		}
-		return c
+		if !choosing || c.due {
+			return c.call
+		}
+		eligible, requests = append(eligible, c.call), append(requests, c.request)
 	}
-	return nil
+	if eligible == nil {
+		return nil
+	}
+	i, err := s.rules.Policy.Choose(requests)
+	if err == nil && (i < 0 || i >= len(eligible)) {
+		err = &kernel.ChoiceError{Policy: s.rules.Policy.Name, Index: i, Eligible: len(eligible)}
+	}
+	if err != nil {
+		s.failAll(eligible, err)
+		return nil
+	}
+	return eligible[i]
+}
+
+// sort orders those considered; the first two whose comparison fails, fail.
+func (s *reference) sort(row []considered) bool {
+	var misfit error
+	var misfits []*call
+	slices.SortFunc(row, func(a, b considered) int {
+		if err := s.misjudges(); err != nil && misfit == nil && !a.due && !b.due && s.order.first != nil {
+			misfit, misfits = err, []*call{a.call, b.call}
+		}
+		if misfit != nil && a.due == b.due {
+			return byPlace(a.call, b.call)
+		}
+		return s.before(a.call, b.call)
+	})
+	s.failAll(misfits, misfit)
+	return misfit == nil
 }
 
 // mayBeOpen asks c's guard, unless something conflicting runs: then a guard must
@@ -149,39 +476,37 @@ func (s *reference) mayBeOpen(c *call) bool {
 }
 
 func (s *reference) isKnownFalse(c *call) bool {
-	if s.looks(c.op, guards.AtArgument) {
+	if s.own(c.op) {
 		return c.knownFalse
 	}
-	return s.knownFalse[c.op]
+	return s.knownFalse[s.line(c)]
 }
 
 // ask evaluates c's guard, which fails those that it guards if it panics.
 func (s *reference) ask(c *call) (falsePart string, err error) {
-	if s.rules.Operations[c.op].Guard == "" {
+	if s.op(c).Guard == "" {
 		return "", nil
 	}
-	falsePart, err = s.guard(c.op, c.arg)
-	switch perRequest := s.looks(c.op, guards.AtArgument); {
-	case err != nil && perRequest:
-		s.fail(c, err)
-	case err != nil:
-		for _, w := range s.waiting(c.op) {
-			s.fail(w, err)
+	falsePart, err = s.guard(c)
+	switch own := s.own(c.op); {
+	case err != nil && own:
+		if slices.Contains(s.inside, c) {
+			s.fail(c, err)
 		}
-	case perRequest:
+	case err != nil:
+		s.failAll(s.members(s.line(c)), err)
+	case own:
 		c.knownFalse = falsePart != ""
-	case len(s.waiting(c.op)) > 0:
-		s.knownFalse[c.op] = falsePart != ""
+	case len(s.members(s.line(c))) > 0:
+		s.knownFalse[s.line(c)] = falsePart != ""
 	}
 	return falsePart, err
 }
 
 func (s *reference) fail(c *call, err error) {
-	if slices.Contains(s.inside, c) {
-		s.remove(c)
-		c.err = err
-		s.failed = append(s.failed, c)
-	}
+	s.leave(c)
+	c.err = err
+	s.failed = append(s.failed, c)
 }
 
 func (s *reference) atBound(c *call) bool {
@@ -190,32 +515,28 @@ func (s *reference) atBound(c *call) bool {
 
 // before: those at the bypass bound, then as the policy says, then by arrival.
 func (s *reference) before(a, b *call) int {
-	if s.atBound(a) != s.atBound(b) {
+	switch {
+	case s.atBound(a) != s.atBound(b):
 		if s.atBound(a) {
 			return -1
 		}
 		return 1
+	case s.atBound(a) || s.order.first == nil:
+	case s.order.first(a, b, s.last):
+		return -1
+	case s.order.first(b, a, s.last):
+		return 1
 	}
-	if p := s.rules.Policy; p != nil && p.Before != nil && !s.atBound(a) {
-		if first, _ := p.Before(a.request, b.request, s.last); first {
-			return -1
-		}
-		if last, _ := p.Before(b.request, a.request, s.last); last {
-			return 1
-		}
-	}
-	return a.arrival - b.arrival
+	return byPlace(a, b)
 }
 
-// behindGate: an earlier arrival that conflicts with c waits outside. Nobody has
+// aheadAtGate returns an earlier arrival outside that conflicts with c. Nobody has
 // asked it, but what those inside know of a guard over the state alone holds for
-// it too.
-func (s *reference) behindGate(c *call) bool { return s.aheadAtGate(c) != nil }
-
+// it too. Who has been requeued was inside before all at the gate.
 func (s *reference) aheadAtGate(c *call) *call {
-	for op := range s.rules.Operations {
-		for _, w := range s.gate {
-			if w.op == op && w.arrival < c.arrival && s.conflict(w.op, c.op) && !(s.rules.Operations[op].Looks == guards.AtState && s.knownFalse[op]) {
+	for op, o := range s.rules.Operations {
+		for _, w := range of(op, s.gate) {
+			if w.pos < c.came && s.conflict(w.op, c.op) && (o.Family || o.Looks != guards.AtState || !s.knownFalse[line{op, 0}]) {
 				return w
 			}
 		}
@@ -225,74 +546,138 @@ func (s *reference) aheadAtGate(c *call) *call {
 
 // start makes c run, after counting whom it passes.
 func (s *reference) start(c *call) {
-	if s.rules.MaxBypass > 0 {
-		for op := range s.rules.Operations {
-			for _, w := range s.waiting(op) {
-				if w.arrival < c.arrival && slices.Contains(s.inside, w) && s.mayBeOpen(w) {
-					w.bypassed++
-				}
-			}
-		}
+	for _, w := range s.inside {
+		w.wasDue = s.atBound(w)
 	}
+	c.wasInside = slices.Contains(s.inside, c)
+	s.countBypass(c)
 	if !c.try {
-		s.remove(c)
+		s.leave(c)
 	}
+	s.settled = false
 	s.running = append(s.running, c)
 	s.started(c.op)
 }
 
-func (s *reference) started(op int) {
-	s.last = op
-	s.changed(op)
-}
-
-// changed forgets what is known, if the operation changes the state.
-func (s *reference) changed(op int) {
-	if s.rules.Operations[op].Kind == kernel.Function {
+func (s *reference) countBypass(c *call) {
+	if s.rules.MaxBypass == 0 && s.rules.CountBypass == 0 {
 		return
 	}
-	clear(s.knownFalse)
-	for _, c := range slices.Concat(s.inside, s.gate) {
-		c.knownFalse = false
-	}
-}
-
-// counted forgets what is known of guards that look at waiting counts.
-func (s *reference) counted() {
-	for op := range s.rules.Operations {
-		if s.looks(op, guards.AtWaiting) {
-			delete(s.knownFalse, op)
-			for _, c := range slices.Concat(s.inside, s.gate) {
-				c.knownFalse = c.knownFalse && c.op != op
+	pass := func(some []*call) {
+		for _, w := range some {
+			if w.pos < c.pos {
+				w.bypassed++
 			}
+		}
+	}
+	for op, o := range s.rules.Operations {
+		switch some := s.waiting(op); {
+		case s.each(op):
+			for _, w := range some {
+				if w.pos < c.pos && s.mayBeOpen(w) {
+					pass([]*call{w})
+				}
+			}
+		case o.Family:
+			for _, l := range s.lines(op) {
+				if slices.ContainsFunc(l, func(w *call) bool { return w.pos < c.pos }) && s.mayBeOpen(s.front(l)) {
+					pass(l)
+				}
+			}
+		case len(some) > 0 && some[0].pos < c.pos && s.firstOpen(op) != nil:
+			pass(some)
 		}
 	}
 }
 
-// remove takes a waiting request from the gate or from inside.
+func (s *reference) started(op int) {
+	s.last = op
+	s.counts[op].Starts++
+	s.changed(op, false, nil)
+}
+
+// changed forgets what is known, if the operation changes the state; but of a
+// family, if the operation declares what it opens, only that.
+func (s *reference) changed(op int, ended bool, opens map[int][]int) {
+	o := &s.rules.Operations[op]
+	if o.Kind == kernel.Function {
+		return
+	}
+	for l := range s.knownFalse {
+		stands := s.stands(op, l.op)
+		if stands && ended && opens != nil {
+			stands = !slices.Contains(opens[l.op], l.key)
+		} else if ended && opens == nil {
+			stands = false
+		}
+		if !stands {
+			delete(s.knownFalse, l)
+		}
+	}
+	for _, c := range slices.Concat(s.inside, s.gate, s.door) {
+		c.knownFalse = false
+	}
+}
+
+// stands: the operation declares which keys of the family it opens.
+func (s *reference) stands(op, family int) bool {
+	return slices.Contains(s.rules.Operations[op].Opens, family) && !s.looks(family, guards.AtWaiting)
+}
+
+// counted forgets what is known of guards that look at waiting counts.
+func (s *reference) counted() {
+	for l := range s.knownFalse {
+		if s.looks(l.op, guards.AtWaiting) {
+			delete(s.knownFalse, l)
+		}
+	}
+	for _, c := range slices.Concat(s.inside, s.gate, s.door) {
+		c.knownFalse = c.knownFalse && !s.looks(c.op, guards.AtWaiting)
+	}
+}
+
+// leave takes a waiting request from where it is; there may be room now.
+func (s *reference) leave(c *call) {
+	s.remove(c)
+	s.refill()
+}
+
 func (s *reference) remove(c *call) {
+	c.wasInside = slices.Contains(s.inside, c)
+	if i := slices.Index(s.door, c); i >= 0 {
+		s.door = slices.Delete(s.door, i, i+1)
+		return
+	}
 	if i := slices.Index(s.gate, c); i >= 0 {
 		s.gate = slices.Delete(s.gate, i, i+1)
 		s.leftGate(c.op)
 		return
 	}
+	l := s.line(c)
+	first := slices.MinFunc(s.members(l), s.byPolicy)
 	i := slices.Index(s.inside, c)
 	s.inside = slices.Delete(s.inside, i, i+1)
 	s.counted()
-	s.unwatched(c.op)
-}
-
-func (s *reference) leftGate(op int) {
-	if !slices.ContainsFunc(s.gate, func(w *call) bool { return w.op == op }) {
-		s.unwatched(op)
+	left := s.members(l)
+	if len(left) == 0 {
+		delete(s.knownFalse, l)
+	}
+	if !s.op(c).Family {
+		return
+	}
+	if len(left) == 0 {
+		delete(s.latest, l)
+		s.loose = slices.DeleteFunc(s.loose, func(o line) bool { return o == l })
+	} else if first == c && !c.unplaced && !slices.Contains(s.loose, l) {
+		s.loose = append(s.loose, l)
 	}
 }
 
-// unwatched: an answer is worth nothing once nobody inside waits for the guard,
+// leftGate: an answer is worth nothing once nobody inside waits for the guard,
 // for the state may change then without the kernel.
-func (s *reference) unwatched(op int) {
-	if len(s.waiting(op)) == 0 {
-		delete(s.knownFalse, op)
+func (s *reference) leftGate(op int) {
+	if len(of(op, s.gate)) == 0 && len(s.waiting(op)) == 0 {
+		delete(s.knownFalse, line{op, 0})
 	}
 }
 
@@ -307,12 +692,15 @@ func (s *reference) letIn() (c *call, err error, moved bool) {
 		c, moved = s.gate[i], true
 		s.gate = slices.Delete(s.gate, i, i+1)
 		if c.try {
+			s.refill()
 			err := s.decide(c)
 			s.leftGate(c.op)
 			return c, err, true
 		}
-		s.inside = append(s.inside, c)
-		s.counted()
+		if latest := s.latest[s.line(c)]; c.pos <= latest {
+			c.pos = max(s.entered, latest) + 1
+		}
+		s.enter(c)
 		if s.countOpened() || len(s.failed) > 0 {
 			return nil, nil, true
 		}
@@ -328,32 +716,54 @@ func (s *reference) countOpened() bool {
 	return false
 }
 
+// firstOpen returns who comes first among those of an operation that may be open.
 func (s *reference) firstOpen(op int) *call {
-	for _, c := range s.waiting(op) {
-		if slices.Contains(s.inside, c) && s.mayBeOpen(c) {
+	if s.each(op) {
+		some := s.waiting(op)
+		slices.SortFunc(some, s.byPolicy)
+		for _, c := range some {
+			if s.mayBeOpen(c) {
+				return c
+			}
+		}
+		return nil
+	}
+	for _, l := range s.lines(op) { // one, unless it is a family
+		if c := s.front(l); s.mayBeOpen(c) {
 			return c
 		}
 	}
 	return nil
 }
 
-// decide starts a try, or says what comes first or which guard is false.
+// decide starts a try, or says why it would have to wait.
 func (s *reference) decide(c *call) error {
-	name := func(op int) string { return s.rules.Operations[op].Name }
+	err := s.wouldWait(c)
+	if err == nil {
+		s.start(c)
+	}
+	return err
+}
+
+// wouldWait says what comes before c, or that its guard is false.
+func (s *reference) wouldWait(c *call) error {
+	behind := func(op int) error {
+		return &kernel.Refused{Operation: s.op(c).Name, Behind: s.rules.Operations[op].Name}
+	}
 	for op := range s.rules.Operations {
 		if s.conflict(c.op, op) && s.firstOpen(op) != nil {
-			return &kernel.Refused{Operation: name(c.op), Behind: name(op)}
+			return behind(op)
 		}
 	}
 	if w := s.aheadAtGate(c); w != nil {
-		return &kernel.Refused{Operation: name(c.op), Behind: name(w.op)}
+		return behind(w.op)
+	}
+	if o := s.op(c); o.HeadOfLine && !o.Family && len(s.waiting(c.op)) > 0 {
+		return behind(c.op)
 	}
 	falsePart, err := s.ask(c)
 	if err == nil && falsePart != "" {
-		err = &kernel.Refused{Operation: name(c.op), Guard: falsePart}
-	}
-	if err == nil {
-		s.start(c)
+		err = &kernel.Refused{Operation: s.op(c).Name, Guard: falsePart}
 	}
 	return err
 }
@@ -361,45 +771,154 @@ func (s *reference) decide(c *call) error {
 func (s *reference) complete(c *call) {
 	i := slices.Index(s.running, c)
 	s.running = slices.Delete(s.running, i, i+1)
-	s.changed(c.op)
+	s.settled = false
+	opens := c.opens
+	if opens == nil {
+		opens = map[int][]int{}
+	}
+	s.changed(c.op, true, opens)
 }
 
 func (s *reference) begin(op int) {
+	s.settled = false
 	s.begun = append(s.begun, op)
-	s.changed(op)
+	s.changed(op, false, nil)
 }
 
-func (s *reference) end(op int) {
+// end ends what begin announced; opens is nil if it can have opened all keys.
+func (s *reference) end(op int, opens map[int][]int) {
+	s.settled = false
 	i := slices.Index(s.begun, op)
 	s.begun = slices.Delete(s.begun, i, i+1)
 	s.last = op // not before, as it might be abandoned
-	s.changed(op)
+	s.counts[op].Starts++
+	s.changed(op, true, opens)
 }
 
 func (s *reference) abandon(op int) {
+	s.settled = false
 	i := slices.Index(s.begun, op)
 	s.begun = slices.Delete(s.begun, i, i+1)
 }
 
 func (s *reference) refuted(c *call) {
-	if s.looks(c.op, guards.AtArgument) {
+	switch inside := slices.Contains(s.inside, c); {
+	case s.own(c.op):
 		c.knownFalse = true
-	} else {
-		s.knownFalse[c.op] = true
+	case inside || !s.op(c).Family:
+		s.knownFalse[s.line(c)] = true
 	}
 }
 
 func (s *reference) answered(falseOps []int, open int) {
 	for _, op := range falseOps {
-		s.knownFalse[op] = true
+		s.knownFalse[line{op, 0}] = true
 	}
-	delete(s.knownFalse, open)
+	delete(s.knownFalse, line{open, 0})
 }
 
-func (s *reference) withdraw(c *call) { s.remove(c) }
+func (s *reference) withdraw(c *call) {
+	s.settled = false
+	s.counts[c.op].Withdrawals++
+	s.leave(c)
+}
 
 func (s *reference) close(err error) {
 	if s.closed == nil {
+		s.settled = false
 		s.closed = err
 	}
+}
+
+// Bounds.
+
+// queued returns those inside and at the gate, in order of arrival.
+func (s *reference) queued() []*call {
+	all := slices.Concat(s.inside, s.gate)
+	slices.SortFunc(all, byPlace)
+	return all
+}
+
+func (s *reference) full(op int) error {
+	o := &s.rules.Operations[op]
+	if b := o.Bound; b.Overflow != kernel.Unbounded && len(of(op, s.queued())) > b.Max {
+		return &kernel.Full{Operation: o.Name, Max: b.Max, Entry: true}
+	}
+	if b := s.rules.Bound; b.Overflow != kernel.Unbounded && len(s.queued()) > b.Max {
+		return &kernel.Full{Operation: o.Name, Max: b.Max}
+	}
+	return nil
+}
+
+// overflow turns away who is too many.
+func (s *reference) overflow() (changed bool) {
+	cut := func(b kernel.Bound, entry bool, some func() []*call) {
+		for b.Overflow != kernel.Unbounded && len(some()) > b.Max {
+			changed = true
+			all := some()
+			c := all[len(all)-1]
+			if b.Overflow == kernel.DropOldest {
+				c = all[0]
+			}
+			s.hasToWait(c)
+			if b.Overflow == kernel.Wait && c.patient && !c.try {
+				s.remove(c)
+				c.bypassed, c.passed = 0, 0
+				s.door = insert(s.door, c)
+				continue
+			}
+			s.counts[c.op].Refusals++
+			s.fail(c, &kernel.Full{Operation: s.op(c).Name, Max: b.Max, Entry: entry, Dropped: b.Overflow == kernel.DropOldest})
+		}
+	}
+	for op, o := range s.rules.Operations {
+		cut(o.Bound, true, func() []*call { return of(op, s.queued()) })
+	}
+	cut(s.rules.Bound, false, s.queued)
+	return changed
+}
+
+// refill lets in from the door whom there is room for.
+func (s *reference) refill() {
+	for {
+		i := slices.IndexFunc(s.door, func(c *call) bool {
+			entry, object := s.op(c).Bound, s.rules.Bound
+			return (entry.Overflow == kernel.Unbounded || len(of(c.op, s.queued())) < entry.Max) &&
+				(object.Overflow == kernel.Unbounded || len(s.queued()) < object.Max)
+		})
+		if i < 0 {
+			return
+		}
+		s.gate = insert(s.gate, s.door[i])
+		s.door = slices.Delete(s.door, i, i+1)
+	}
+}
+
+// knock returns the first at the door that can start at once.
+func (s *reference) knock() (first *call) {
+	for op, o := range s.rules.Operations {
+		if s.barred(op) {
+			continue
+		}
+		for _, c := range of(op, s.door) {
+			if first != nil && first.pos < c.pos {
+				break
+			}
+			err := s.wouldWait(c)
+			if _, waits := err.(*kernel.Refused); err != nil && !waits && slices.Contains(s.door, c) {
+				s.fail(c, err)
+			}
+			if len(s.failed) > 0 {
+				return nil
+			}
+			if err == nil {
+				first = c
+				break
+			}
+			if !s.each(op) && !o.Family {
+				break // what holds for one of them holds for all
+			}
+		}
+	}
+	return first
 }

@@ -43,7 +43,7 @@ type Request struct {
 	bypassed   int32
 	arrival    uint64
 	seq        uint64 // the order of arrival: see Kernel.newest
-	inner      bool   // has been requeued: it comes before all at the gate
+	came       uint64 // the same when it came to the gate: who is there may not be passed; 0 if it has been requeued
 	rest       uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
 	next, prev *Request
 	node       node

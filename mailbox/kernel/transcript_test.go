@@ -23,14 +23,26 @@ import (
 //	                                procedure NAME
 //	                                entry NAME when GUARD
 //	                                function NAME [when GUARD]
+//	                              make some of them families by their argument, say
+//	                              what they open, or that only the first is asked:
+//	                                family NAME | opens NAME FAMILY | head-of-line NAME
 //	                              and the rules:
 //	                                functions compatible | compatible NAME NAME
 //	                                policy rotating | policy greatest number first
+//	                                policy lifo | policy rank | policy user | policy choice
 //	                                max-bypass N
+//	                                bound N refuse|drop-oldest|wait [NAME]
+//	                                check
 //	set NAME=VALUE ...            change the state; the value panic makes guards
 //	                              that look at it panic
 //	arrive NAME[=ARGUMENT] ...    requests arrive; they are called NAME#ARRIVAL
+//	                              The argument is the rank and the key, too.
+//	impatient NAME[=ARGUMENT]     one arrives that will not wait at the door
 //	try NAME[=ARGUMENT]           a request arrives that will not wait
+//	rerank NAME#ARRIVAL RANK      it gets another rank
+//	requeue NAME#ARRIVAL NAME[=ARGUMENT] [keep]   it runs, and asks for something else
+//	failed                        ask for one that has failed
+//	stats NAME                    tell what has been counted
 //	next                          ask for one request to start
 //	run                           ask until there is none
 //	complete NAME#ARRIVAL [NAME=VALUE ...]   its body sets the state and ends
@@ -40,8 +52,13 @@ import (
 //	explain                       say of each request why it waits
 //	inspect [N]                   begin a walk over those that wait, or visit N more
 //
+// The policy "user" prefers the least argument, and "choice" picks the number that
+// the variable choice says, from 0; both panic if the variable policy says so. An
+// operation that declares what it opens opens the key that the variable opened says.
+//
 // A GUARD is made of terms such as open, size<10, arg<=balance or put.count>=3,
-// joined by "and" or by "or"; a name followed by .count is a waiting count.
+// joined by "and" or by "or"; a name followed by .count is a waiting count, and
+// open.arg is the variable open.7 for the argument 7.
 //
 // "ask" lines are evaluations of guards; there are no others.
 func TestTranscripts(t *testing.T) {
@@ -86,9 +103,12 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 	case "set":
 		s.set(d.CmdArgs)
 		queues = false
-	case "arrive", "try":
+	case "arrive", "try", "impatient":
 		for _, a := range d.CmdArgs {
-			r := &kernel.Request{Op: s.operation(t, a.Key), Try: d.Cmd == "try", Record: number(a.Vals)}
+			n := number(a.Vals)
+			r := &kernel.Request{
+				Op: s.operation(t, a.Key), Try: d.Cmd == "try", Patient: d.Cmd == "arrive", Key: n, Rank: int64(n), Record: n,
+			}
 			s.calls = append(s.calls, r)
 			s.k.Arrive(r)
 		}
@@ -109,6 +129,22 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		} else {
 			s.k.Complete(r)
 		}
+	case "rerank":
+		if !s.k.Rerank(s.call(t, d), int64(number([]string{d.CmdArgs[1].Key}))) {
+			s.printf("it does not wait\n")
+		}
+	case "requeue":
+		r, to := s.call(t, d), d.CmdArgs[1]
+		n := number(to.Vals)
+		r.Record = n
+		s.k.Requeue(r, s.operation(t, to.Key), n, len(d.CmdArgs) > 2)
+	case "failed":
+		if r, err := s.k.Failed(); r != nil {
+			s.printf("fail %s: %v\n", s.name(r), err)
+		}
+	case "stats":
+		queues = false
+		s.printf("%+v\n", s.k.Stats(s.operation(t, d.CmdArgs[0].Key)))
 	case "withdraw":
 		if !s.k.Withdraw(s.call(t, d)) {
 			s.printf("it does not wait\n")
@@ -123,7 +159,7 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 	case "explain":
 		queues = false
 		for _, r := range s.calls {
-			if r.State() == kernel.AtGate || r.State() == kernel.Inside {
+			if r.Waits() {
 				s.printf("%s: %s", s.name(r), s.k.Why(r))
 				if n := s.k.Bypassed(r); n > 0 {
 					s.printf("; bypassed: %d", n)
@@ -173,7 +209,28 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 				s.rules.Conflicts = s.rules.Conflicts.Compatible(s.operation(t, f[1]), s.operation(t, f[2]))
 			})
 		case "policy":
-			s.rules.Policy = map[string]*kernel.Policy{"rotating": kernel.Rotating, "greatest": byNumber}[f[1]]
+			s.rules.Policy = map[string]*kernel.Policy{
+				"rotating": kernel.Rotating, "greatest": byNumber, "lifo": kernel.LIFO, "rank": kernel.Ranked,
+				"user":   {Name: "least argument", Within: true, Fallible: true, Before: s.least},
+				"choice": {Name: "choice", Fallible: true, Choose: s.choose},
+			}[f[1]]
+		case "family":
+			s.rules.Operations[s.operation(t, f[1])].Family = true
+		case "head-of-line":
+			s.rules.Operations[s.operation(t, f[1])].HeadOfLine = true
+		case "opens":
+			o := &s.rules.Operations[s.operation(t, f[1])]
+			o.Opens = append(o.Opens, s.operation(t, f[2]))
+		case "bound":
+			b := kernel.Bound{Max: number(f[1:2]), Overflow: map[string]kernel.Overflow{
+				"refuse": kernel.Refuse, "drop-oldest": kernel.DropOldest, "wait": kernel.Wait,
+			}[f[2]]}
+			if s.rules.Bound = b; len(f) > 3 {
+				s.rules.Bound = kernel.Bound{}
+				s.rules.Operations[s.operation(t, f[3])].Bound = b
+			}
+		case "check":
+			s.rules.Check = true
 		case "max-bypass":
 			s.rules.MaxBypass = number(f[1:])
 		default:
@@ -186,6 +243,33 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 	}
 	s.k = kernel.New(&s.rules, s)
 	s.printf("%s", s.rules.Conflicts)
+}
+
+func (s *scene) policyFails() error {
+	if s.state["policy"] == "panic" {
+		return errors.New("the policy panicked")
+	}
+	return nil
+}
+
+func (s *scene) least(a, b *kernel.Request, _ int) (bool, error) {
+	return a.Record.(int) < b.Record.(int), s.policyFails()
+}
+
+func (s *scene) choose(eligible []*kernel.Request) (int, error) {
+	var names []string
+	for _, r := range eligible {
+		names = append(names, s.name(r))
+	}
+	s.printf("choose among %s\n", strings.Join(names, " "))
+	return s.value("choice", 0), s.policyFails()
+}
+
+// Opens implements kernel.KeyOpener.
+func (s *scene) Opens(_ *kernel.Request, _ int, open func(any)) {
+	if s.state["opened"] != "" {
+		open(s.value("opened", 0))
+	}
 }
 
 // parse makes a guard of terms joined by "and" or by "or".
@@ -206,6 +290,9 @@ func parse(words []string) guards.Guard[scene, int] {
 
 func term(word string) guards.Guard[scene, int] {
 	at := strings.IndexAny(word, "<>=")
+	if name, ok := strings.CutSuffix(word, "arg"); ok && strings.HasSuffix(name, ".") {
+		return guards.WhenArg(word, func(s *scene, arg int) bool { return s.value(fmt.Sprint(name, arg), 0) != 0 })
+	}
 	if at < 0 {
 		return guards.Over[int](guards.When(word, func(s *scene) bool { return s.value(word, 0) != 0 }))
 	}
@@ -303,8 +390,11 @@ func (s *scene) inspect(d *datadriven.TestData) {
 	}
 	more := s.cursor.Next(number([]string{d.CmdArgs[0].Key}), func(r *kernel.Request, position int, why kernel.Reason) {
 		where := "inside"
-		if r.State() == kernel.AtGate {
+		switch r.State() {
+		case kernel.AtGate:
 			where = "at the gate"
+		case kernel.AtDoor:
+			where = "at the door"
 		}
 		s.printf("%s, %d. %s: %s\n", s.name(r), position, where, why)
 	})
@@ -326,7 +416,7 @@ func (s *scene) queues() {
 	for _, where := range []struct {
 		name  string
 		state kernel.State
-	}{{"gate", kernel.AtGate}, {"inside", kernel.Inside}, {"running", kernel.Running}} {
+	}{{"door", kernel.AtDoor}, {"gate", kernel.AtGate}, {"inside", kernel.Inside}, {"running", kernel.Running}} {
 		var names []string
 		for _, r := range s.calls {
 			if r.State() == where.state {

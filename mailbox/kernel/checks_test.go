@@ -1,0 +1,267 @@
+package kernel_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// checkStart checks the start of c against the rules of order, by the truth of
+// the guards and not by what the kernel knows of it.
+func (w *world) checkStart(c *call, before []*call, last int) {
+	if !slices.Contains(before, c) {
+		w.fatalf("%s started but did not wait", w.name(c))
+	}
+	running := w.runningOps()
+	for i, op := range running {
+		for _, other := range running[:i] {
+			if w.rules.Conflicts.Conflict(op, other) {
+				w.fatalf("operations %d and %d run together", op, other)
+			}
+		}
+	}
+	if w.hasFailed() {
+		return // the counts have changed since the choice was made
+	}
+	count := func(op int) int {
+		n := w.k.Waiting(op)
+		if op == c.op && c.wasInside {
+			n++ // it waited until now, and counted itself
+		}
+		return n
+	}
+	open := func(c *call) bool {
+		if w.rules.Operations[c.op].Guard == "" {
+			return true
+		}
+		falsePart, err := w.evaluate(c, count)
+		return falsePart == "" && err == nil
+	}
+	if !open(c) {
+		w.fatalf("%s started, though its guard is false", w.name(c))
+	}
+	for _, e := range before {
+		if state := e.request.State(); state == kernel.AtGate && e.was != kernel.AtDoor || state == kernel.Inside {
+			w.checkPassed(c, e, open(e), last)
+		}
+	}
+}
+
+// checkPassed checks that c may have started before e, which waits on.
+func (w *world) checkPassed(c, e *call, open bool, last int) {
+	p, conflict := w.rules.Policy, w.rules.Conflicts.Conflict(e.op, c.op)
+	choosing := p != nil && p.Choose != nil
+	due := func(c *call) bool { return c.wasDue }
+	same := w.ref.line(e) == w.ref.line(c) && !w.ref.each(c.op) // they share their guard, or the place before it
+	head := w.rules.Operations[e.op].HeadOfLine
+	// Within a line the policy alone decides.
+	if same && c.wasInside && e.request.State() == kernel.Inside && !choosing && !due(c) && w.ref.byPolicy(e, c) < 0 {
+		w.fatalf("%s started before %s", w.name(c), w.name(e))
+	}
+	if same && !c.try && e.request.State() == kernel.AtGate && e.pos < c.came && c.wasInside && !e.try && !w.waits() { // it may have come from the door
+		w.fatalf("%s started before %s, which is at the gate", w.name(c), w.name(e))
+	}
+	if !conflict {
+		return
+	}
+	if e.request.State() == kernel.AtGate {
+		if e.pos < c.came && (open || w.conds[e.op].looks != guards.AtState) {
+			w.fatalf("%s passed %s, which waits at the gate and conflicts with it", w.name(c), w.name(e))
+		}
+		return
+	}
+	if !open || head {
+		return
+	}
+	// Of those that could start, too, the policy decides.
+	if c.wasInside && !choosing && !due(c) && !due(e) {
+		first := e.pos < c.pos
+		if w.order.first != nil {
+			first = w.order.first(e, c, last) || first && !w.order.first(c, e, last)
+		}
+		if first {
+			w.fatalf("%s passed %s, which is open, conflicts with it and comes first", w.name(c), w.name(e))
+		}
+	}
+	if e.pos > c.pos {
+		return
+	}
+	if e.passed++; w.rules.MaxBypass > 0 && e.passed > w.rules.MaxBypass {
+		w.fatalf("%s is the %d. to bypass %s", w.name(c), e.passed, w.name(e))
+	}
+}
+
+// checkRest checks what must hold when nothing more can start.
+func (w *world) checkRest() {
+	n := 0
+	for op, o := range w.rules.Operations {
+		queued := len(filter(w.waiting(), func(c *call) bool { return c.op == op && c.request.State() != kernel.AtDoor }))
+		if n += queued; o.Bound.Overflow != kernel.Unbounded && queued > o.Bound.Max {
+			w.fatalf("%d wait for %s, and no more than %d may", queued, o.Name, o.Bound.Max)
+		}
+	}
+	if b := w.rules.Bound; b.Overflow != kernel.Unbounded && n > b.Max {
+		w.fatalf("%d wait, and no more than %d may", n, b.Max)
+	}
+	if w.ref.settled && len(filter(w.calls, func(c *call) bool { return c.request.State() == kernel.Failed })) > 0 {
+		w.fatalf("some have failed, and are not told")
+	}
+}
+
+// check compares all that can be seen from outside with the reference.
+func (w *world) check() {
+	for _, c := range w.calls {
+		want := kernel.Failed
+		switch {
+		case slices.Contains(w.ref.door, c):
+			want = kernel.AtDoor
+		case slices.Contains(w.ref.gate, c):
+			want = kernel.AtGate
+		case slices.Contains(w.ref.inside, c):
+			want = kernel.Inside
+		case slices.Contains(w.ref.running, c):
+			want = kernel.Running
+		}
+		if got := c.request.State(); got != want {
+			w.fatalf("%s is in state %d; the reference says %d", w.name(c), got, want)
+		}
+	}
+	running := []*call{}
+	for r := range w.k.Running() {
+		running = append(running, r.Record.(*call))
+	}
+	if !slices.Equal(running, w.ref.running) {
+		w.fatalf("%d run; the reference says %d", len(running), len(w.ref.running))
+	}
+	unseen := make([]int, len(w.conds))
+	for op, n := range w.k.Unseen() {
+		unseen[op] += n
+	}
+	for op, n := range unseen {
+		if want := len(filter(w.begun, func(b *call) bool { return b.op == op })); n != want {
+			w.fatalf("%d unseen of operation %d run, want %d", n, op, want)
+		}
+	}
+	for op := range w.conds {
+		inside := len(w.ref.waiting(op))
+		queued := inside + len(of(op, w.ref.gate)) + len(of(op, w.ref.door))
+		if w.k.Waiting(op) != inside || w.k.Queued(op) != queued {
+			w.fatalf("operation %d: waiting %d, queued %d; want %d, %d", op, w.k.Waiting(op), w.k.Queued(op), inside, queued)
+		}
+		if w.rules.Operations[op].Family {
+			for key := range keys {
+				if got, want := w.k.WaitingAt(op, key), len(w.ref.members(line{op, key})); got != want {
+					w.fatalf("operation %d: %d wait for key %d, want %d", op, got, key, want)
+				}
+			}
+		}
+		got, want := w.k.Stats(op), w.ref.counts[op]
+		if want.Evaluations = uint64(w.asked[op]); got.LongestBypass > max(w.rules.MaxBypass, w.rules.CountBypass) {
+			w.fatalf("operation %d: %d bypasses", op, got.LongestBypass)
+		}
+		if got.LongestBypass = 0; got != want {
+			w.fatalf("operation %d: counted %+v, want %+v", op, got, want)
+		}
+		if w.k.Inside().Has(op) != (inside > 0) {
+			w.fatalf("operation %d: inside %v with %d waiting", op, w.k.Inside().Has(op), inside)
+		}
+	}
+	waits := len(w.calls) > len(running)
+	runs := len(running)+len(w.begun) > 0
+	if w.k.Waits() != waits || w.k.Runs() != runs || w.k.Idle() != (!waits && !runs) {
+		w.fatalf("waits %v runs %v idle %v; want %v %v", w.k.Waits(), w.k.Runs(), w.k.Idle(), waits, runs)
+	}
+	if w.stable && w.closed && waits {
+		w.fatalf("a closed object lets requests wait")
+	}
+	bound := w.rules.MaxBypass
+	if bound == 0 {
+		bound = w.rules.CountBypass
+	}
+	if w.k.AtDoor() != (len(w.ref.door) > 0) {
+		w.fatalf("at the door: %v", w.k.AtDoor())
+	}
+	for _, c := range w.waiting() {
+		w.checkWhy(c)
+		if got, want := w.k.Bypassed(c.request), min(c.bypassed, bound); got != want {
+			w.fatalf("%s has been bypassed %d times, the kernel says %d", w.name(c), want, got)
+		}
+	}
+}
+
+// checkWhy checks the reason that the kernel gives for the wait of c.
+func (w *world) checkWhy(c *call) {
+	why := w.k.Why(c.request)
+	wrong := func(what string) { w.fatalf("why does %s wait? %+v: %s", w.name(c), why, what) }
+
+	if c.request.State() == kernel.AtDoor {
+		if why.Cause != kernel.NoRoom {
+			wrong("it is at the door")
+		}
+		return
+	}
+	var conflicts []string
+	for op, o := range w.rules.Operations {
+		if slices.Contains(w.runningOps(), op) && w.rules.Conflicts.Conflict(op, c.op) {
+			conflicts = append(conflicts, o.Name)
+		}
+	}
+	if !slices.Equal(why.Conflicts, conflicts) || (why.Cause == kernel.Conflict) != (conflicts != nil) {
+		wrong(fmt.Sprintf("it conflicts with %v", conflicts))
+	}
+
+	last, asked := w.told[w.ref.line(c)]
+	if w.own(c.op) {
+		last, asked = w.toldTo[c]
+	}
+	inside := c.request.State() == kernel.Inside
+	if inside && asked && why.Guard != last.falsePart || !(inside && asked) && why.Guard != "" {
+		wrong(fmt.Sprintf("the guard's last answer was %q", last.falsePart))
+	}
+	if (why.Step != 0) != (why.Guard != "") || why.Step > w.k.Step() {
+		wrong(fmt.Sprintf("the step is %d", w.k.Step()))
+	}
+	known := inside && w.ref.isKnownFalse(c)
+	if (why.Cause == kernel.GuardFalse) != (known && conflicts == nil) {
+		wrong(fmt.Sprintf("its guard is known to be false: %v", known))
+	}
+	if why.Cause == kernel.GuardFalse {
+		if falsePart, err := w.evaluate(c, w.k.Waiting); falsePart != why.Guard || err != nil {
+			wrong("the guard holds by now")
+		}
+	}
+
+	if (why.Cause == kernel.Order) != (why.Behind != "") {
+		wrong("order and what it is behind go together")
+	}
+	if why.Cause == kernel.Order && !slices.ContainsFunc(w.waiting(), func(first *call) bool {
+		if first == c || w.rules.Operations[first.op].Name != why.Behind {
+			return false
+		}
+		if first.op == c.op && w.rules.Operations[c.op].HeadOfLine {
+			return true
+		}
+		if !w.rules.Conflicts.Conflict(first.op, c.op) {
+			return false
+		}
+		if first.request.State() == kernel.AtGate {
+			return first.pos < c.pos || slices.ContainsFunc(w.ref.waiting(c.op), func(own *call) bool { return first.pos < own.pos })
+		}
+		guessed := w.rules.Policy != nil && w.rules.Policy.Fallible // its order is not asked for
+		return !w.ref.isKnownFalse(first) && (!inside || guessed || w.ref.before(first, c) < 0)
+	}) {
+		wrong("nothing of that kind waits, conflicts with it and comes first")
+	}
+	if why.Cause == kernel.NoThread && w.stable {
+		wrong("nothing can start")
+	}
+	if why.Cause == kernel.Conflict && !inside && why.Guard != "" {
+		wrong("a guard is not asked for those at the gate")
+	}
+}
+
+func (w *world) hasFailed() bool {
+	return slices.ContainsFunc(w.calls, func(c *call) bool { return c.request.State() == kernel.Failed })
+}
