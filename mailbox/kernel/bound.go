@@ -1,6 +1,9 @@
 package kernel
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Bound limits how many requests wait, inside and at the gate. It never turns
 // away one that can start at once. The zero Bound sets no limit.
@@ -95,12 +98,12 @@ func (k *Kernel) overflow() (changed bool) {
 	}
 	for op := range k.queues {
 		b, q := k.rules.Operations[op].Bound, &k.queues[op]
-		for b.Overflow != Unbounded && q.queued() > b.Max {
+		for b.Overflow != Unbounded && q.queued() > b.Max+q.extras {
 			changed = true
 			k.relieve(b, q.extreme(b.Overflow == DropOldest), true)
 		}
 	}
-	for b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max; {
+	for b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max+len(k.extras); {
 		var r *Request
 		for op := range k.queues {
 			other := k.queues[op].extreme(b.Overflow == DropOldest)
@@ -112,6 +115,31 @@ func (k *Kernel) overflow() (changed bool) {
 		k.relieve(b, r, false)
 	}
 	return changed
+}
+
+// turnBack fails those who have been requeued into a full queue and could not start
+// so far, the last one first, and reports whether it had to. It is called when
+// nothing more can start; until then they are extra.
+func (k *Kernel) turnBack() (changed bool) {
+	for n := len(k.extras); n > 0; n = len(k.extras) {
+		r := k.extras[n-1]
+		q := &k.queues[r.Op]
+		k.notExtra(q, r)
+		if full := k.full(r.Op); full != nil {
+			changed = true
+			r.rest = k.rests - 1 // it could not start
+			q.refused++
+			k.fail(r, full)
+		}
+	}
+	return changed
+}
+
+func (k *Kernel) notExtra(q *queue, r *Request) {
+	i := slices.Index(k.extras, r)
+	k.extras = slices.Delete(k.extras, i, i+1)
+	q.extras--
+	r.extra = false
 }
 
 // extreme returns the oldest or the newest request inside and at the gate, or nil.

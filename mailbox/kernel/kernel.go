@@ -178,6 +178,7 @@ type Kernel struct {
 	watchful bool        // some guard looks at waiting counts
 	bounded  bool        // some queue is
 	doors    int         // requests at the door
+	extras   []*Request  // inside, beyond a bound until the kernel rests: they have been requeued
 	kept     []int       // families of which some operation declares what it opens
 	checks   []opening   // of which the declaration is to be checked
 	heads    []candidate // scratch space of pick
@@ -308,7 +309,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r != nil {
 			return r, err
 		}
-		if more || k.failed.first != nil || k.overflow() {
+		if more || k.failed.first != nil || k.turnBack() || k.overflow() {
 			continue
 		}
 		if r := k.knock(); r != nil {
@@ -375,7 +376,8 @@ func (k *Kernel) Decline(r *Request) { k.Complete(r) }
 // Requeue says that a running request has ended its turn, and now asks for the
 // operation op with the key: it waits inside, behind those that wait there and
 // before those at the gate. If it keeps its place it is considered as if it had
-// waited here since it first arrived. If its queue is full it has failed.
+// waited here since it first arrived. If its queue is full, and it cannot start
+// before the kernel rests, it fails.
 func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
 	k.finish(r)
 	r.Op, r.Key = op, key
@@ -393,10 +395,10 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 	}
 	r.Try = false
 	k.enter(r)
-	if full := k.full(r.Op); full != nil && r.state == Inside {
-		r.rest = k.rests - 1 // it could not start
-		q.refused++
-		k.fail(r, full)
+	if r.state == Inside && k.full(r.Op) != nil {
+		r.extra = true
+		k.extras = append(k.extras, r)
+		q.extras++
 	}
 }
 
@@ -704,6 +706,9 @@ func (k *Kernel) leave(r *Request) {
 	q.total.Add(-1)
 	if r.rest != k.rests {
 		q.waited++
+	}
+	if r.extra {
+		k.notExtra(q, r)
 	}
 	k.take(q, r)
 	k.refill() // at once: who comes next has no claim to the room

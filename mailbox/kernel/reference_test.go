@@ -29,6 +29,7 @@ type reference struct {
 	running  []*call // in order of start
 	begun    []int   // operations announced by begin
 	failed   []*call // in order of failure
+	extras   []*call // requeued beyond a bound, until nothing more can start
 	loose    []line  // lines of families whose first has left
 
 	knownFalse map[line]bool // guards that are shared, said false, and nothing changed since
@@ -237,11 +238,29 @@ func (s *reference) admitAgain(c *call, keep bool) {
 		c.arrival, c.pos = arrival, pos
 	}
 	s.enter(c)
-	if full := s.full(c.op); full != nil && slices.Contains(s.inside, c) {
-		s.hasToWait(c)
-		s.counts[c.op].Refusals++
-		s.fail(c, full)
+	if s.full(c.op) != nil && slices.Contains(s.inside, c) {
+		s.extras = append(s.extras, c)
 	}
+}
+
+// turnBack fails those who were requeued into a full queue and could not start.
+func (s *reference) turnBack() (changed bool) {
+	for s.forgetExtras(); len(s.extras) > 0; s.forgetExtras() {
+		c := s.extras[len(s.extras)-1]
+		s.extras = s.extras[:len(s.extras)-1]
+		if full := s.full(c.op); full != nil {
+			changed = true
+			s.hasToWait(c)
+			s.counts[c.op].Refusals++
+			s.fail(c, full)
+		}
+	}
+	return changed
+}
+
+// forgetExtras forgets those who have left.
+func (s *reference) forgetExtras() {
+	s.extras = slices.DeleteFunc(s.extras, func(c *call) bool { return !slices.Contains(s.inside, c) })
 }
 
 func (s *reference) enter(c *call) {
@@ -318,7 +337,7 @@ func (s *reference) next() (*call, error) {
 		}
 		if c, err, moved := s.letIn(); c != nil {
 			return c, err
-		} else if moved || len(s.failed) > 0 || s.overflow() {
+		} else if moved || len(s.failed) > 0 || s.turnBack() || s.overflow() {
 			continue
 		}
 		c = s.knock()
@@ -853,7 +872,11 @@ func (s *reference) full(op int) error {
 // overflow turns away who is too many.
 func (s *reference) overflow() (changed bool) {
 	cut := func(b kernel.Bound, entry bool, some func() []*call) {
-		for b.Overflow != kernel.Unbounded && len(some()) > b.Max {
+		extra := func() int {
+			s.forgetExtras()
+			return len(filter(some(), func(c *call) bool { return slices.Contains(s.extras, c) }))
+		}
+		for b.Overflow != kernel.Unbounded && len(some()) > b.Max+extra() {
 			changed = true
 			all := some()
 			c := all[len(all)-1]

@@ -40,6 +40,7 @@ type Request struct {
 	Record any
 
 	state      State
+	extra      bool // among Kernel.extras
 	bypassed   int32
 	arrival    uint64
 	seq        uint64 // the order of arrival: see Kernel.newest

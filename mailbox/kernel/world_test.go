@@ -324,7 +324,7 @@ func (w *world) look() {
 		if w.rules.Operations[l.op].Family {
 			n = w.k.WaitingAt(l.op, l.key)
 		}
-		if n == 0 && !(last.refuted && w.k.Queued(l.op) > 0) {
+		if n == 0 && !(last.refuted && w.atGate(l.op)) {
 			delete(w.told, l)
 		} else if n > 0 {
 			last.refuted = false
@@ -419,4 +419,9 @@ func (w *world) newState() {
 	case 5:
 		w.state.panic = w.src.choose(len(w.conds)+3, "panics")
 	}
+}
+
+// atGate reports whether anybody waits at the gate for the operation.
+func (w *world) atGate(op int) bool {
+	return slices.ContainsFunc(w.calls, func(c *call) bool { return c.op == op && c.request.State() == kernel.AtGate })
 }
