@@ -335,7 +335,11 @@ func (o *Object[T]) guardError(op int, value any) error {
 func (o *Object[T]) Open(operations uint64) int {
 	for ; operations != 0; operations &= operations - 1 {
 		op := bits.TrailingZeros64(operations)
-		if o.class.typ.ops[op].plain(o.state) {
+		holds := o.class.typ.op(op).plain
+		if holds == nil {
+			holds = o.watch // the guard that requests carry
+		}
+		if holds(o.state) {
 			return op
 		}
 	}
@@ -346,6 +350,17 @@ func (o *Object[T]) Open(operations uint64) int {
 func (o *Object[T]) Watch(operations uint64) {
 	o.watch = nil
 	if bits.OnesCount64(operations) == 1 {
-		o.watch = o.class.typ.ops[bits.TrailingZeros64(operations)].plain
+		o.watch = o.class.typ.op(bits.TrailingZeros64(operations)).plain
 	}
+}
+
+// Carries implements mailbox.Host.
+func (o *Object[T]) Carries(r *mailbox.Request) bool {
+	c, ok := r.Body.(*request[T, adhoc[T], None])
+	return ok && c.arg.guard.Simple() != nil
+}
+
+// WatchGuard implements mailbox.Host.
+func (o *Object[T]) WatchGuard(r *mailbox.Request) {
+	o.watch = r.Body.(*request[T, adhoc[T], None]).arg.guard.Simple()
 }

@@ -305,6 +305,9 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
 		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience,
 	}}
+	if until := t.hidden.until.index; until < 64 {
+		c.config.Carried = until + 1
+	}
 	switch s.order.rank {
 	case byPriority:
 		c.config.Rank, c.config.Prioritised = mailbox.ByPriority, true

@@ -66,6 +66,10 @@ type Host interface {
 	// in ascending order, up to the first that holds, and returns its operation;
 	// or -1 if none does. It may panic.
 	Open(operations uint64) int
+	// Carries reports whether the request carries a plain guard of its own, which
+	// WatchGuard makes the one that Open asks for the request's operation.
+	Carries(r *Request) bool
+	WatchGuard(r *Request)
 	// Watch says which operations' guards Open will be asked about until further
 	// notice; the owner calls it before it gives the object back.
 	Watch(operations uint64)
@@ -93,6 +97,9 @@ type Config struct {
 	NoFastPath bool
 	// Rank gives a request its rank, for kernel.Ranked; nil if nobody asks for it.
 	Rank func(ctx context.Context) int64
+	// Carried is the number, plus one, of an operation whose requests carry their
+	// guards, as far as the fast path is to know of it; 0 if there is none.
+	Carried int
 	// Prioritised says that a request's rank is its priority, the other way round.
 	Prioritised bool
 	// Views says that the policy wants to see the requests as Candidates.
@@ -376,9 +383,12 @@ func (m *Mailbox) release() {
 	w := m.rest()
 	var watched uint64
 	inside := m.kernel().Inside()
+	var carrier *Request
 	for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
 		w |= parked
 		switch {
+		case op == m.config.Carried-1 && watched == 0 && inside.Next(op+1) < 0 && m.carried(op, &carrier):
+			watched |= 1 << op // the only one
 		case m.config.plain.Has(op):
 			watched |= 1 << op
 		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0:
@@ -394,12 +404,26 @@ func (m *Mailbox) release() {
 		m.watched.Store(watched) // before the word: who sees parked sees the set
 		m.host.Watch(watched)
 	}
+	if carrier != nil {
+		m.host.WatchGuard(carrier)
+	}
 	m.Word.Store(w)
 	if c := m.closed; c != nil && !c.over {
 		c.over = true
 		close(c.idle)
 		m.host.Ended()
 	}
+}
+
+// carried reports whether those who wait for an operation all carry one guard, and a
+// plain one, and returns one of them.
+func (m *Mailbox) carried(op int, carrier **Request) bool {
+	r := m.kernel().Only(op)
+	if r == nil || !m.host.Carries(r.Record.(*Request)) {
+		return false
+	}
+	*carrier = r.Record.(*Request)
+	return true
 }
 
 // next returns the next request to start, or to fail with err, or nil if nothing

@@ -61,6 +61,9 @@ type room struct {
 }
 
 // Ended implements mailbox.Host.
+func (r *room) Carries(*mailbox.Request) bool { return false }
+func (r *room) WatchGuard(*mailbox.Request)   {}
+
 func (r *room) Ended() {
 	if r.ended != nil {
 		r.ended()

@@ -98,12 +98,12 @@ func (k *Kernel) overflow() (changed bool) {
 	}
 	for op := range k.queues {
 		b, q := k.rules.Operations[op].Bound, &k.queues[op]
-		for b.Overflow != Unbounded && q.queued() > b.Max+q.extras {
+		for b.Overflow != Unbounded && q.queued() > b.Max {
 			changed = true
 			k.relieve(b, q.extreme(b.Overflow == DropOldest), true)
 		}
 	}
-	for b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max+len(k.extras); {
+	for b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max; {
 		var r *Request
 		for op := range k.queues {
 			other := k.queues[op].extreme(b.Overflow == DropOldest)
@@ -124,7 +124,7 @@ func (k *Kernel) turnBack() (changed bool) {
 	for n := len(k.extras); n > 0; n = len(k.extras) {
 		r := k.extras[n-1]
 		q := &k.queues[r.Op]
-		k.notExtra(q, r)
+		k.notExtra(r)
 		if full := k.full(r.Op); full != nil {
 			changed = true
 			r.rest = k.rests - 1 // it could not start
@@ -135,10 +135,9 @@ func (k *Kernel) turnBack() (changed bool) {
 	return changed
 }
 
-func (k *Kernel) notExtra(q *queue, r *Request) {
+func (k *Kernel) notExtra(r *Request) {
 	i := slices.Index(k.extras, r)
 	k.extras = slices.Delete(k.extras, i, i+1)
-	q.extras--
 	r.extra = false
 }
 

@@ -217,7 +217,7 @@ func (w *world) checkWhy(c *call) {
 		last, asked = w.toldTo[c]
 	}
 	inside := c.request.State() == kernel.Inside
-	if inside && asked && why.Guard != last.falsePart || !(inside && asked) && why.Guard != "" {
+	if w.precise(c.op) && (inside && asked && why.Guard != last.falsePart || !(inside && asked) && why.Guard != "") {
 		wrong(fmt.Sprintf("the guard's last answer was %q", last.falsePart))
 	}
 	if (why.Step != 0) != (why.Guard != "") || why.Step > w.k.Step() {

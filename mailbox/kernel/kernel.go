@@ -234,6 +234,7 @@ func (k *Kernel) Arrive(r *Request) {
 	k.gated.Add(r.Op)
 	if k.bounded && k.stuck(r) {
 		k.settled = k.step
+		k.turnBack()
 		k.overflow()
 	}
 }
@@ -388,7 +389,7 @@ func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
 // ended its turn by End, and asks to be requeued.
 func (k *Kernel) Enter(r *Request, keep bool) {
 	arrival, seq := r.arrival, r.seq
-	q := k.register(r)
+	k.register(r)
 	r.seq, r.came = k.entered+1, 0
 	if keep && seq != 0 {
 		r.arrival, r.seq = arrival, seq
@@ -398,7 +399,6 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 	if r.state == Inside && k.full(r.Op) != nil {
 		r.extra = true
 		k.extras = append(k.extras, r)
-		q.extras++
 	}
 }
 
@@ -520,7 +520,7 @@ func (k *Kernel) tryingFailed(op int, err error) {
 // Answered says what the guards over the state of some operations, given as
 // bits, have answered since the state last changed: they were asked in ascending
 // order up to the operation open, whose guard holds; if open is -1 none does. Each
-// of them consists of one part.
+// of them consists of one part; a family among them has one key with waiters.
 func (k *Kernel) Answered(operations uint64, open int) {
 	for op := k.inside.Next(0); op >= 0 && (open < 0 || op <= open); op = k.inside.Next(op + 1) {
 		if op > 63 || operations>>op&1 == 0 {
@@ -530,9 +530,21 @@ func (k *Kernel) Answered(operations uint64, open int) {
 		if op != open {
 			falsePart = k.rules.Operations[op].Guard
 		}
-		k.log(Answered, op, nil, falsePart)
-		k.queues[op].asked++
-		k.queues[op].answer = k.note(op, falsePart)
+		q, l := &k.queues[op], &k.queues[op].line
+		var asked *Request
+		if q.members != nil {
+			asked = k.Only(op)
+			l = q.members[asked.Key]
+			if falsePart != "" {
+				falsePart = l.answer.falsePart // as the guard has no other part
+			}
+		}
+		k.log(Answered, op, asked, falsePart)
+		q.asked++
+		l.answer = k.note(op, falsePart)
+		if q.members != nil {
+			l.note(no(l.answer))
+		}
 	}
 }
 
@@ -596,6 +608,16 @@ func (k *Kernel) Waiting(op int) int { return int(k.queues[op].count.Load()) }
 // Queued returns how many requests of the operation wait, inside, at the gate and
 // at the door. It may be called at any time from anywhere.
 func (k *Kernel) Queued(op int) int { return int(k.queues[op].total.Load()) }
+
+// Only returns the first of the requests of a family that wait inside, if they all
+// have one key; or nil.
+func (k *Kernel) Only(op int) *Request {
+	q := &k.queues[op]
+	if n := q.lines.first(); n != nil && n.size == 1 && q.lines.root == n {
+		return n.r
+	}
+	return nil
+}
 
 // WaitingAt is Waiting for one key of a family. It is an input like any other:
 // it must not be called at any time.
@@ -708,7 +730,7 @@ func (k *Kernel) leave(r *Request) {
 		q.waited++
 	}
 	if r.extra {
-		k.notExtra(q, r)
+		k.notExtra(r)
 	}
 	k.take(q, r)
 	k.refill() // at once: who comes next has no claim to the room

@@ -209,6 +209,7 @@ func (s *reference) arrive(c *call) {
 	s.gate = append(s.gate, c)
 	s.settled = s.closed == nil && (s.settled && stays || !slices.ContainsFunc(s.queued(), func(w *call) bool { return !s.barred(w.op) }))
 	if s.settled {
+		s.turnBack()
 		s.overflow()
 	}
 }
@@ -872,11 +873,7 @@ func (s *reference) full(op int) error {
 // overflow turns away who is too many.
 func (s *reference) overflow() (changed bool) {
 	cut := func(b kernel.Bound, entry bool, some func() []*call) {
-		extra := func() int {
-			s.forgetExtras()
-			return len(filter(some(), func(c *call) bool { return slices.Contains(s.extras, c) }))
-		}
-		for b.Overflow != kernel.Unbounded && len(some()) > b.Max+extra() {
+		for b.Overflow != kernel.Unbounded && len(some()) > b.Max {
 			changed = true
 			all := some()
 			c := all[len(all)-1]

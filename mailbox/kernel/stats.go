@@ -25,7 +25,6 @@ type counters struct {
 	started, waited, withdrawn, refused, asked uint64
 	longest                                    int
 	doors                                      int // requests at the door
-	extras                                     int // of the kernel's
 }
 
 // Stats returns the counts of an operation.

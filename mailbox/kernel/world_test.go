@@ -281,8 +281,9 @@ func (w *world) AskRequest(r *kernel.Request) (string, error) {
 	return falsePart, err
 }
 
-// precise: the test sees all that makes the kernel ask again. It does not see somebody come in and fail, or go to the door, within one
-// call of Next.
+// precise: the test sees all that makes the kernel ask again, or forget an answer.
+// It does not see somebody come in and fail, or go to the door and back, within
+// one call of Next.
 func (w *world) precise(op int) bool {
 	return w.mix.bounded == 0 && (w.conds[op].looks&guards.AtWaiting == 0 || w.mix.policy == 0)
 }
