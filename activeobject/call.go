@@ -531,8 +531,13 @@ func (op *Operation[T, A, R]) enterChain(ctx context.Context, c *request[T, A, R
 // unheard logs that a request failed which nobody waits for. An error that its
 // body returned is a result, and forgotten with it.
 func (o *Object[T]) unheard(err error) {
-	switch err.(type) {
-	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError:
+	cause := err
+	if r, ok := err.(*mailbox.RequeuedError); ok {
+		cause = r.Cause
+	}
+	switch cause.(type) {
+	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError,
+		*mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *KeyError, *RequeueError:
 		o.log(err)
 	}
 }
