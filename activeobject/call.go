@@ -521,9 +521,10 @@ func (c *request[T, A, R]) posted(how manner, err error, p **request[T, A, R]) {
 	}
 }
 
-// enterChain gives a body that takes a context one that knows where it is.
+// enterChain gives a body that takes a context, and interceptors, one that knows
+// where it is.
 func (op *Operation[T, A, R]) enterChain(ctx context.Context, c *request[T, A, R]) {
-	if op.leaf == nil {
+	if op.leaf == nil || c.o.class.filters != nil {
 		c.ctx = c.Inside(ctx, &c.o.box)
 	}
 }

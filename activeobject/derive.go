@@ -244,6 +244,7 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 func lift[S, T, A, R any](d *derivation[S, T], from *Operation[T, A, R]) *Operation[S, A, R] {
 	op, part := newOperation[S, A, R](d.derived), d.part
 	op.traits, op.forms = from.traits, from.forms
+	op.opens = slices.Clip(op.opens) // what others derived from it add is theirs
 	if leaf := from.leaf; leaf != nil {
 		op.leaf = func(s *S, a A) (R, error) { return leaf(part(s), a) }
 	}

@@ -230,7 +230,8 @@ func (t *Type[T]) seal() {
 func (op *operation[T]) rule() kernel.Operation {
 	return kernel.Operation{
 		Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks,
-		Family: op.family, HeadOfLine: op.headOfLine, Bound: op.bound,
+		Family: op.family, Bound: op.bound,
+		HeadOfLine: op.headOfLine && op.looks&guards.AtArgument != 0, // all others are that anyway
 	}
 }
 
