@@ -197,6 +197,9 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 		return op.intercepted(ctx, o, arg, how, p)
 	}
 	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
+		if err := op.checkKey(o, arg); err != nil {
+			return r, err
+		}
 		if w, ok := o.box.Take(op.mark, how < sending); ok {
 			if err := ctx.Err(); err != nil { // it ended while we spun
 				op.putBack(o)
