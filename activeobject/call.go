@@ -198,6 +198,9 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 		return op.intercepted(ctx, o, arg, how, p)
 	}
 	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
+		if err := op.checkKey(o, arg); err != nil {
+			return r, err
+		}
 		if w, ok := o.box.Take(op.mark, how < sending); ok {
 			if err := ctx.Err(); err != nil { // it ended while we spun
 				op.putBack(o)
@@ -528,9 +531,10 @@ func (c *request[T, A, R]) posted(how manner, err error, p **request[T, A, R]) {
 	}
 }
 
-// enterChain gives a body that takes a context one that knows where it is.
+// enterChain gives a body that takes a context, and interceptors, one that knows
+// where it is.
 func (op *Operation[T, A, R]) enterChain(ctx context.Context, c *request[T, A, R]) {
-	if op.leaf == nil {
+	if op.leaf == nil || c.o.class.filters != nil {
 		c.ctx = c.Inside(ctx, &c.o.box)
 	}
 }
@@ -538,8 +542,13 @@ func (op *Operation[T, A, R]) enterChain(ctx context.Context, c *request[T, A, R
 // unheard logs that a request failed which nobody waits for. An error that its
 // body returned is a result, and forgotten with it.
 func (o *Object[T]) unheard(err error) {
-	switch err.(type) {
-	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError:
+	cause := err
+	if r, ok := err.(*mailbox.RequeuedError); ok {
+		cause = r.Cause
+	}
+	switch cause.(type) {
+	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError,
+		*mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *KeyError, *RequeueError:
 		o.log(err)
 	}
 }

@@ -244,6 +244,7 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 func lift[S, T, A, R any](d *derivation[S, T], from *Operation[T, A, R]) *Operation[S, A, R] {
 	op, part := newOperation[S, A, R](d.derived), d.part
 	op.traits, op.forms = from.traits, from.forms
+	op.opens = slices.Clip(op.opens) // what others derived from it add is theirs
 	if leaf := from.leaf; leaf != nil {
 		op.leaf = func(s *S, a A) (R, error) { return leaf(part(s), a) }
 	}
@@ -365,9 +366,10 @@ func (op *Operation[T, A, R]) settle(index int) {
 		}
 	}
 	op.idle = mailbox.Idle(op.typ.tag)
-	if op.leaf == nil || op.looks&guards.AtWaiting != 0 {
+	if op.leaf == nil || op.looks&guards.AtWaiting != 0 || op.keyed != nil {
 		// No fast path: bodies that may block are known to the kernel, so that circles
-		// of waiting can be followed; and a request that arrives counts itself.
+		// of waiting can be followed; a request that arrives counts itself; and a key
+		// is looked at before anybody takes the object.
 		op.idle = mailbox.Never
 	}
 }

@@ -45,6 +45,11 @@ func familyOf[T any, K comparable, A, R any](op *Operation[T, A, R], key func(A)
 		panic(op.where() + " is a family without keys: pass the function that returns the key of an argument")
 	}
 	op.key = func(arg A) any { return key(arg) }
+	op.keyed = func(arg A) bool {
+		k := key(arg)
+		same := k
+		return k == same // it panics if the key cannot be compared after all
+	}
 	op.family = true
 	return &Family[T, K, A, R]{op, key}
 }
@@ -128,16 +133,45 @@ func (op *Operation[T, A, R]) keyFor(o *Object[T], arg A) (key any, err error) {
 	}
 	returned := false
 	defer func() {
-		if v := recover(); !returned && v != nil {
-			key, err = nil, &KeyError{Object: o.Name(), Operation: op.name, Value: v, Stack: debug.Stack()}
+		if !returned {
+			key, err = nil, op.keyFailed(o, recover())
 		}
 	}()
 	key = op.key(arg)
 	if key != key { // it panics if the key cannot be compared after all
-		err = &KeyError{Object: o.Name(), Operation: op.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
+		err = op.unequal(o, key)
 	}
 	returned = true
 	return key, err
+}
+
+// checkKey returns the error of keyFor, if there is one, before anybody takes the
+// object. It allocates nothing, whatever the key is.
+func (op *Operation[T, A, R]) checkKey(o *Object[T], arg A) (err error) {
+	if op.keyed == nil {
+		return nil
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			err = op.keyFailed(o, recover())
+		}
+	}()
+	if !op.keyed(arg) {
+		err = op.unequal(o, op.key(arg))
+	}
+	returned = true
+	return err
+}
+
+// keyFailed returns the error of a key function that panicked with the value; if
+// there is none the goroutine is ending.
+func (op *Operation[T, A, R]) keyFailed(o *Object[T], value any) error {
+	return &KeyError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
+}
+
+func (op *Operation[T, A, R]) unequal(o *Object[T], key any) error {
+	return &KeyError{Object: o.Name(), Operation: op.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
 }
 
 // keyHeld is keyFor for somebody who may have taken the object. If there is no key

@@ -3,6 +3,7 @@ package activeobject
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -13,9 +14,9 @@ import (
 //	Queue ──► waiting queue ──► Run ──► body ──► Run ──► Done
 //
 // It follows the request and not the goroutine: whichever goroutines they are
-// called on, all three get the context that Queue has returned (and in Run, of a
-// body that takes a context, that of the body). Of several interceptors the first is
-// the outermost.
+// called on, all three get the context that Queue has returned. In Run it is that of
+// the body, which carries the chain of calls: Run may call other objects with it. Of
+// several interceptors the first is the outermost.
 //
 // (The chain of filters between a caller and a shared object is from the
 // Synchronizer text, which has it from Chain of Responsibility.)
@@ -49,9 +50,9 @@ type Intercepted struct {
 // request with a *PanicError; one of Done is logged.
 func Intercept(interceptors ...Interceptor) Option {
 	return func(s *settings) {
-		all := interceptors
+		all := slices.Clone(interceptors) // the caller's may change later
 		if s.filters != nil {
-			all = append(append([]Interceptor(nil), *s.filters...), interceptors...)
+			all = slices.Concat(*s.filters, interceptors)
 		}
 		s.filters = &all
 	}
@@ -84,6 +85,9 @@ func (f *filtered) queue(all []Interceptor) (err error) {
 			if err != nil {
 				returned = true
 				return err
+			}
+			if ctx == nil {
+				panic("an interceptor's Queue has returned neither a context nor an error")
 			}
 			f.ctx = ctx
 		}
@@ -123,31 +127,41 @@ func (o over) Run() { o.done(o.err) }
 // intercepted is enter, of an object with interceptors.
 func (op *Operation[T, A, R]) intercepted(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (r R, err error) {
 	f := &filtered{ctx: ctx, request: op.seen(ctx, o, arg), log: o.log}
-	if err := f.queue(o.class.filters); err != nil {
-		f.done(err)
+	exit := error(&mailbox.ExitError{Object: o.Name(), Operation: op.name}) // unless something returns
+	err = exit
+	posted := false
+	defer func() {
+		if !posted { // else it has not ended before the record's result is there
+			f.done(err)
+		}
+	}()
+	if err = f.queue(o.class.filters); err == nil {
+		err = f.ctx.Err()
+	}
+	if err != nil {
 		return r, err
 	}
-	if err = f.ctx.Err(); err == nil {
-		r, err = op.queue(f.ctx, o, arg, "", how, p, f)
-	}
-	if how < sending || err != nil {
-		f.done(err)
-	}
+	err = exit
+	r, err = op.queue(f.ctx, o, arg, "", how, p, f)
+	posted = how >= sending && err == nil
 	return r, err
 }
 
 // body runs the body of a request, with the interceptors around it.
 func (op *Operation[T, A, R]) body(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (r R, err error) {
 	if o.class.filters == nil {
-		return op.bare(o, ctx, req, arg)
+		r, err = op.bare(o, ctx, arg)
+	} else {
+		r, err = op.wrapped(o, ctx, req, arg)
 	}
-	return op.wrapped(o, ctx, req, arg)
+	req.Left() // if it does not return, who catches that says so
+	return r, err
 }
 
 // wrapped is bare with the interceptors around it.
 func (op *Operation[T, A, R]) wrapped(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (r R, err error) {
 	body := func() (err error) {
-		r, err = op.bare(o, ctx, req, arg)
+		r, err = op.bare(o, ctx, arg)
 		return err
 	}
 	at := ctx
@@ -166,13 +180,11 @@ func (op *Operation[T, A, R]) wrapped(o *Object[T], ctx context.Context, req *ma
 }
 
 // bare runs the body of a request.
-func (op *Operation[T, A, R]) bare(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (R, error) {
+func (op *Operation[T, A, R]) bare(o *Object[T], ctx context.Context, arg A) (R, error) {
 	if op.leaf != nil {
 		return op.leaf(o.state, arg)
 	}
-	r, err := op.blocks(o.state, ctx, arg)
-	req.Left() // if it does not return, who catches that says so
-	return r, err
+	return op.blocks(o.state, ctx, arg)
 }
 
 // lendable reports whether a body of the operation may run on any goroutine.

@@ -30,7 +30,7 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 			o.class.system.Tell(sender, &actor.Reply{Err: err})
 		case sender != nil:
 			o.class.system.Tell(sender, &actor.Reply{Value: value})
-		case errors.Is(err, ErrStopped):
+		case errors.Is(err, ErrStopped), errors.Is(err, ErrFull):
 			o.class.system.DeadLetter(o.PID(), message) // it never ran
 		case err != nil:
 			o.log(err)
@@ -53,14 +53,18 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 		refuse("type %q has no operation %q", o.class.typ.name, m.Operation)
 		return
 	}
-	if !op.self.answer(o, m.Argument, answer) {
+	ctx := context.Background()
+	if sender != nil && (o.class.config.Views || o.class.filters != nil) { // or nobody looks
+		ctx = WithClient(ctx, sender)
+	}
+	if !op.self.answer(ctx, o, m.Argument, answer) {
 		refuse("operation %q does not take an argument of type %T", m.Operation, m.Argument)
 	}
 }
 
 // answer carries out the operation for a message, and reports false if the
 // argument is of the wrong type.
-func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any, error)) bool {
+func (op *Operation[T, A, R]) answer(ctx context.Context, o *Object[T], argument any, reply func(any, error)) bool {
 	arg, ok := op.accept(argument)
 	if !ok {
 		return false
@@ -76,6 +80,6 @@ func (op *Operation[T, A, R]) answer(o *Object[T], argument any, reply func(any,
 			reply(r, err)
 		}
 	}()
-	r, err = op.enter(context.Background(), o, arg, answering, &p)
+	r, err = op.enter(ctx, o, arg, answering, &p)
 	return true
 }

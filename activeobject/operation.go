@@ -32,6 +32,7 @@ type Operation[T, A, R any] struct {
 type forms[A any] struct {
 	accept func(any) (A, bool) // the argument of a message
 	key    func(A) any         // of a family
+	keyed  func(A) bool        // whether that is equal to itself; of a family that is declared
 	opens  []opening[A]        // what the operation can open of families
 }
 
@@ -44,6 +45,9 @@ func (f forms[A]) erase() forms[any] {
 	}
 	if f.key != nil {
 		erased.key = func(a any) any { return f.key(typed(a)) }
+	}
+	if f.keyed != nil {
+		erased.keyed = func(a any) bool { return f.keyed(typed(a)) }
 	}
 	for _, o := range f.opens {
 		erased.opens = append(erased.opens, opening[any]{o.family, func(a any, open func(any)) { o.keys(typed(a), open) }})

@@ -91,7 +91,7 @@ func WithPriority(ctx context.Context, priority int) context.Context {
 }
 
 // WithClient returns a context whose requests are made in the name of the client,
-// which policies and interceptors get to see.
+// which policies and interceptors get to see. That of a message is its sender's PID.
 func WithClient(ctx context.Context, client any) context.Context {
 	return mailbox.WithClient(ctx, client)
 }

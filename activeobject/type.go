@@ -1,6 +1,7 @@
 package activeobject
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -69,7 +70,7 @@ type traits struct {
 type handle[T any] interface {
 	describe() *operation[T]
 	// answer runs it for a message.
-	answer(o *Object[T], argument any, reply func(any, error)) bool
+	answer(ctx context.Context, o *Object[T], argument any, reply func(any, error)) bool
 	// settle ends its declaration.
 	settle(index int)
 	// extend makes it one of a derived type with the same state.
@@ -229,7 +230,8 @@ func (t *Type[T]) seal() {
 func (op *operation[T]) rule() kernel.Operation {
 	return kernel.Operation{
 		Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks,
-		Family: op.family, HeadOfLine: op.headOfLine, Bound: op.bound,
+		Family: op.family, Bound: op.bound,
+		HeadOfLine: op.headOfLine && op.looks&guards.AtArgument != 0, // all others are that anyway
 	}
 }
 

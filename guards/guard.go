@@ -104,7 +104,10 @@ func Over[A, S any](g Guard[S, None]) Guard[S, A] {
 // part that is a T state returns, and a B, which argument turns into an A. Name,
 // parts and answers are those of the guard; a zero one stays zero.
 func Adapt[S, B, T, A any](g Guard[T, A], state func(*S) *T, argument func(B) A) Guard[S, B] {
-	adapted := Guard[S, B]{name: g.name, id: g.id, looks: g.looks}
+	adapted := Guard[S, B]{name: g.name, looks: g.looks}
+	if g.id != nil {
+		adapted.id = new(byte) // of another part of the state it is another condition
+	}
 	if g.ask != nil {
 		adapted.ask = func(s *S, b B) string { return g.ask(state(s), argument(b)) }
 	}
@@ -125,7 +128,8 @@ func Carried[S, A any](name string, guard func(A) Guard[S, None]) Guard[S, A] {
 }
 
 // ID returns what tells guards apart: it is equal for copies of one guard and for
-// what Over and Adapt make of it, and nil for the zero Guard.
+// what Over makes of it, and nil for the zero Guard. What Adapt makes of one is
+// another, as it may look at another part of the state.
 func (g Guard[S, A]) ID() any {
 	if g.id == nil {
 		return nil

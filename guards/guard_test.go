@@ -165,4 +165,7 @@ func TestAnAdaptedGuardIsThatOfAPart(t *testing.T) {
 	require.False(t, guards.Adapt(guards.Over[int](no), part, length).Simple()(s))
 	require.Equal(t, guards.AtWaiting, guards.Adapt(guards.Over[int](crowded), part, length).Looks())
 	require.True(t, guards.Adapt(guards.Guard[stock, int]{}, part, length).IsZero())
+	require.Nil(t, guards.Adapt(guards.Guard[stock, int]{}, part, length).ID())
+	require.NotSame(t, fits.ID(), adapted.ID(), "of another part it would be another condition")
+	require.Same(t, yes.ID(), guards.Over[int](yes).ID())
 }

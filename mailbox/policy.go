@@ -59,15 +59,28 @@ func WithClient(ctx context.Context, client any) context.Context {
 func ClientOf(ctx context.Context) any { return attributesOf(ctx).client }
 
 // ByPriority is a Config.Rank: the greatest priority first.
-func ByPriority(ctx context.Context) int64 { return -int64(attributesOf(ctx).priority) }
+func ByPriority(ctx context.Context) int64 { return rankOf(attributesOf(ctx).priority) }
+
+// rankOf returns the rank of a priority. It is not its negative: there is none of the
+// least.
+func rankOf(priority int) int64 { return ^int64(priority) }
+
+// eternity is the last second that fits into an int64 of nanoseconds.
+const eternity = math.MaxInt64 / int64(time.Second)
 
 // ByDeadline is a Config.Rank: the earliest deadline first, and those without one
 // last.
 func ByDeadline(ctx context.Context) int64 {
-	if d, ok := ctx.Deadline(); ok {
-		return d.UnixNano()
+	d, ok := ctx.Deadline()
+	switch {
+	case !ok:
+		return math.MaxInt64
+	case d.Unix() >= eternity:
+		return math.MaxInt64 - 1
+	case d.Unix() <= -eternity:
+		return math.MinInt64
 	}
-	return math.MaxInt64
+	return d.UnixNano()
 }
 
 // appraise notes what the policy wants to know of a request.
@@ -160,7 +173,7 @@ func (m *Mailbox) SetPriority(arrival uint64, priority int) bool {
 }
 
 func (m *Mailbox) setPriority(r *kernel.Request, priority int) bool {
-	if r == nil || !m.config.Prioritised || !m.kernel().Rerank(r, -int64(priority)) {
+	if r == nil || !m.config.Prioritised || !m.kernel().Rerank(r, rankOf(priority)) {
 		m.mu.Unlock()
 		return false
 	}
