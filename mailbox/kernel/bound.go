@@ -210,6 +210,9 @@ func (k *Kernel) room(op int) bool {
 // start. One whose guard fails, fails with it; and before anybody starts it is
 // told who has failed.
 func (k *Kernel) knock() (first *Request) {
+	if k.doors == 0 {
+		return nil
+	}
 	for op := range k.queues {
 		q := &k.queues[op]
 		if q.door.first == nil || k.barred(op) {

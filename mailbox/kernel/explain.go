@@ -186,7 +186,7 @@ func (k *Kernel) ahead(r *Request) *Request {
 // one that chooses, or orders by a user's word, is taken to go by arrival.
 func (k *Kernel) comesFirst(a, b candidate) bool {
 	if p := k.rules.Policy; p != nil && p.Fallible && !a.due && !b.due {
-		if p.Within && a.r.Op == b.r.Op && a.r.node.placed && b.r.node.placed && k.queues[a.r.Op].members == nil {
+		if p.Within && a.r.Op == b.r.Op && a.r.placed() && b.r.placed() && k.queues[a.r.Op].members == nil {
 			return a.r.node.position() < b.r.node.position()
 		}
 		return a.r.seq < b.r.seq
@@ -251,7 +251,7 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) b
 			continue
 		}
 		position := c.position
-		if r.node.placed {
+		if r.placed() {
 			position = r.node.position()
 		}
 		visit(r, position, c.k.Why(r))

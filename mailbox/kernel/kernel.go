@@ -176,6 +176,7 @@ type Kernel struct {
 
 	trying   *Request    // being decided: a Try, which is in no queue, or one at the door
 	watchful bool        // some guard looks at waiting counts
+	headed   bool        // some entry has a head of line
 	bounded  bool        // some queue is
 	doors    int         // requests at the door
 	extras   []*Request  // inside, beyond a bound until the kernel rests: they have been requeued
@@ -208,9 +209,10 @@ func New(rules *Rules, object Object) *Kernel {
 	for op := range rules.Operations {
 		o, q := &rules.Operations[op], &k.queues[op]
 		k.watchful = k.watchful || o.Looks&guards.AtWaiting != 0
+		k.headed = k.headed || o.HeadOfLine
 		k.bounded = k.bounded || o.Bound.Overflow != Unbounded
 		q.each = o.each()
-		q.sorted = q.each || o.Family || rules.Policy != nil && rules.Policy.Within
+		q.sorted = o.Family || rules.Policy != nil && rules.Policy.Within
 		if o.Family {
 			q.members = map[any]*line{}
 		}
@@ -247,7 +249,7 @@ func (k *Kernel) register(r *Request) *queue {
 	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
 	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed, r.node.no = 0, 0
+	r.bypassed = 0
 	r.answer.given = false
 	q := &k.queues[r.Op]
 	if r.rest = k.rests; k.barred(r.Op) {
@@ -270,8 +272,11 @@ func (k *Kernel) enter(r *Request) {
 	k.entered = max(k.entered, r.seq)
 	l := k.lineOf(q, r)
 	l.latest = max(l.latest, r.seq)
-	if q.sorted {
+	switch {
+	case q.sorted:
 		k.sort(q, l, r)
+	case q.unasked == nil || r.seq < q.unasked.seq:
+		q.unasked = r
 	}
 }
 
@@ -465,7 +470,7 @@ func (k *Kernel) Refuted(r *Request, falsePart string) {
 	case o.Looks&guards.AtArgument != 0:
 		k.log(Answered, r.Op, r, falsePart)
 		r.answer = a
-		r.node.note(no(a))
+		r.note()
 	default:
 		k.log(Answered, r.Op, nil, falsePart)
 		q.answer = a
@@ -576,9 +581,9 @@ func (k *Kernel) Rerank(r *Request, rank int64) bool {
 		return true
 	}
 	l := k.lineOf(q, r)
-	l.tree.remove(&r.node)
-	if l.placed && l.r == r {
-		q.lines.remove(&l.node)
+	l.tree.remove(r.node)
+	if q.members != nil && l.placed && l.r == r {
+		q.lines.remove(l.node)
 	}
 	r.Rank = rank
 	k.sort(q, l, r)
@@ -588,8 +593,7 @@ func (k *Kernel) Rerank(r *Request, rank int64) bool {
 // Unsettled reports whether what waits has to be reconsidered though nothing has
 // ended: after a withdrawal, or another rank.
 func (k *Kernel) Unsettled() bool {
-	return k.watchful || k.doors > 0 || k.failed.first != nil || k.Runs() && k.Waits() ||
-		slices.ContainsFunc(k.rules.Operations, func(o Operation) bool { return o.HeadOfLine })
+	return k.watchful || k.headed || k.doors > 0 || k.failed.first != nil || k.Runs() && k.Waits()
 }
 
 // Close makes Next fail every waiting and every later request with err. What
@@ -757,11 +761,14 @@ func (k *Kernel) take(q *queue, r *Request) {
 	}
 	l := k.lineOf(q, r)
 	old := l.oldest(q) == r
+	if q.unasked == r {
+		q.unasked = r.next
+	}
 	if q.inside.remove(r); q.inside.first == nil {
 		k.inside.Remove(r.Op)
 	}
-	if r.node.placed {
-		l.tree.remove(&r.node)
+	if r.placed() {
+		l.tree.remove(r.node)
 	}
 	switch first := l.oldest(q); {
 	case first == nil:

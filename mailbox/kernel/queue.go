@@ -13,10 +13,14 @@ type queue struct {
 	count              atomic.Int32 // len(inside), readable without the kernel's exclusion
 	total              atomic.Int32 // inside, at the gate and at the door, likewise
 
-	line         // of those inside, unless the operation is a family
-	each    bool // every request is asked by itself; the line's tree tells who is not known to be closed
-	sorted  bool // by a tree; or else the order of consideration is that of arrival
-	due     int  // requests with a guard of their own that have been bypassed as often as allowed
+	line        // of those inside, unless the operation is a family
+	each   bool // every request is asked by itself
+	sorted bool // by a tree; or else the order of consideration is that of arrival
+	// If each is asked, in order of arrival: the first inside that has not been
+	// asked since the stamp. Those before it have, and said no.
+	unasked *Request
+	since   uint64
+	due     int // requests with a guard of their own that have been bypassed as often as allowed
 	members map[any]*line
 	lines   tree   // the members, by their first requests
 	kept    bool   // some operation declares which keys it opens
@@ -30,7 +34,7 @@ type queue struct {
 // one key of a family. (If every request is asked by itself, they share a line
 // but no answer.)
 type line struct {
-	node          // its place among the lines of its family
+	*node         // its place among the lines of its family; nil if there is none
 	key    any    // of the family
 	tree   tree   // its requests in the order of consideration, if they are sorted
 	answer answer // of the guard
@@ -70,7 +74,7 @@ func (k *Kernel) lineOf(q *queue, r *Request) *line {
 		if n := len(k.spare); n > 0 {
 			l, k.spare = k.spare[n-1], k.spare[:n-1]
 		} else {
-			l = &line{}
+			l = &line{node: &node{}}
 		}
 		l.line, l.key, l.latest = l, r.Key, 0
 		q.members[r.Key] = l
@@ -119,9 +123,11 @@ func (l *line) len() int {
 // sort puts r, which is inside, into the order of its line. If the policy fails,
 // so has r.
 func (k *Kernel) sort(q *queue, l *line, r *Request) {
-	r.node.r = r
+	if r.node == nil {
+		r.node = &node{r: r}
+	}
 	r.node.no = no(r.answer)
-	if err := l.tree.insert(&r.node, k.before); err != nil {
+	if err := l.tree.insert(r.node, k.before); err != nil {
 		k.fail(r, err)
 		return
 	}
@@ -152,7 +158,7 @@ func (k *Kernel) place(q *queue, l *line) {
 	}
 	k.displace(q, l)
 	l.r, l.no = first, no(l.answer)
-	if err := q.lines.insert(&l.node, k.before); err != nil {
+	if err := q.lines.insert(l.node, k.before); err != nil {
 		k.failLine(q, l, err)
 	}
 }
@@ -160,7 +166,7 @@ func (k *Kernel) place(q *queue, l *line) {
 // displace takes a line from its place among the others.
 func (k *Kernel) displace(q *queue, l *line) {
 	if l.placed {
-		q.lines.remove(&l.node)
+		q.lines.remove(l.node)
 	}
 	if l.loose {
 		l.loose = false
@@ -177,7 +183,8 @@ func (k *Kernel) loosen(q *queue, l *line) {
 	case first == nil:
 		k.displace(q, l)
 		delete(q.members, l.key)
-		*l = line{passed: l.passed[:0]}
+		*l.node = node{}
+		*l = line{node: l.node, passed: l.passed[:0]}
 		if len(k.spare) < 16 {
 			k.spare = append(k.spare, l)
 		}
@@ -262,7 +269,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 				return r
 			}
 		}
-	case q.each:
+	case q.each && q.sorted:
 		for {
 			n := q.tree.firstNot(fresh)
 			if n == nil {
@@ -272,6 +279,18 @@ func (k *Kernel) firstOpen(op int) *Request {
 				return r
 			}
 		}
+	case q.each:
+		for q.restart(fresh); q.unasked != nil; {
+			r := q.unasked
+			if !k.askRequest(r) {
+				continue // it has failed, which moved unasked on
+			}
+			if r.answer.falsePart == "" {
+				return r
+			}
+			q.unasked = r.next
+		}
+		return nil
 	default:
 		r := k.front(q, &q.line)
 		if r == nil || k.rules.Operations[op].Guard == "" {
@@ -281,6 +300,13 @@ func (k *Kernel) firstOpen(op int) *Request {
 			return nil
 		}
 		return r
+	}
+}
+
+// restart goes back to the first request if answers have become old.
+func (q *queue) restart(fresh uint64) {
+	if q.since != fresh {
+		q.since, q.unasked = fresh, q.inside.first
 	}
 }
 
@@ -334,7 +360,7 @@ func (k *Kernel) askRequest(r *Request) bool {
 	}
 	k.log(Answered, r.Op, r, falsePart)
 	r.answer = k.note(r.Op, falsePart)
-	r.node.note(no(r.answer))
+	r.note()
 	return true
 }
 
@@ -348,11 +374,18 @@ func (k *Kernel) notFalse(op int) *Request {
 			return k.front(q, n.line)
 		}
 		return nil
-	case q.each:
+	case q.each && q.sorted:
 		if n := q.tree.firstNot(k.fresh(op)); n != nil {
 			return n.r
 		}
 		return nil
+	case q.each:
+		q.restart(k.fresh(op))
+		r := q.unasked
+		for r != nil && !k.mayHold(r) { // some after the first that holds may have been asked too
+			r = r.next
+		}
+		return r
 	}
 	r := k.front(q, &q.line)
 	if r == nil || !k.mayHold(r) {

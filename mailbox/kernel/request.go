@@ -25,31 +25,34 @@ const (
 type Request struct {
 	// Op is the number of the operation.
 	Op int
+	// Record is whatever the user of the kernel wants to find again with the
+	// request. The kernel does not look at it.
+	Record any
 	// Try requests never wait inside: once nothing that runs conflicts with
 	// them they start, or fail with *Refused.
 	Try bool
 	// Patient requests wait at the door if their queue is full and its bound says
 	// so; others are refused.
 	Patient bool
+
+	// What is looked at when very many wait comes first.
+	state      State
+	extra      bool // among Kernel.extras
+	bypassed   int32
+	next, prev *Request
+	answer     answer // of a guard over arguments
+	seq        uint64 // the order of arrival: see Kernel.newest
+	came       uint64 // the same when it came to the gate: who is there may not be passed; 0 if it has been requeued
+	arrival    uint64
+	rest       uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
+
 	// Key tells the requests of a family apart. It must be comparable.
 	Key any
 	// Rank is for the policy Ranked.
 	Rank int64
-	// Record is whatever the user of the kernel wants to find again with the
-	// request. The kernel does not look at it.
-	Record any
 
-	state      State
-	extra      bool // among Kernel.extras
-	bypassed   int32
-	arrival    uint64
-	seq        uint64 // the order of arrival: see Kernel.newest
-	came       uint64 // the same when it came to the gate: who is there may not be passed; 0 if it has been requeued
-	rest       uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
-	next, prev *Request
-	node       node
-	answer     answer // of a guard over arguments
-	err        error  // while Failed
+	node *node // made when it is first sorted
+	err  error // while Failed
 }
 
 // State returns where the request is.
@@ -65,6 +68,16 @@ func (r *Request) Waits() bool { return r.state == AtDoor || r.state == AtGate |
 // counted from 1; it identifies the request there. One that has been requeued
 // has arrived again, unless it kept its place.
 func (r *Request) Arrival() uint64 { return r.arrival }
+
+// placed reports whether the request is sorted into a tree.
+func (r *Request) placed() bool { return r.node != nil && r.node.placed }
+
+// note tells the tree, if there is one, what r's guard has answered.
+func (r *Request) note() {
+	if r.node != nil {
+		r.node.note(no(r.answer))
+	}
+}
 
 // list is a doubly linked list through the requests themselves, so that joining
 // and leaving cost the same however many wait.
