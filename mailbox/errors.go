@@ -116,6 +116,16 @@ type UndeclaredError struct {
 // Error implements error.
 func (e *UndeclaredError) Error() string { return "sluice: " + e.Object + ": " + e.Reason.Error() }
 
+// mayName reports whether Named has anything to do. The name of an object is
+// made when it is asked for.
+func mayName(err error) bool {
+	switch err.(type) {
+	case *kernel.Refused, *kernel.Full, *kernel.UndeclaredError, *kernel.ChoiceError:
+		return true
+	}
+	return false
+}
+
 // Named returns an error of the kernel with the name of its object, and every
 // other error as it is.
 func Named(object string, err error) error {

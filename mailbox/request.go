@@ -111,7 +111,9 @@ func (r *Request) lock() *Mailbox {
 // fail keeps err as the result of the request, which is not to run. What it is
 // about has the exclusion.
 func (r *Request) fail(err error) {
-	err = Named(r.box.Load().host.Name(), err)
+	if mayName(err) {
+		err = Named(r.box.Load().host.Name(), err)
+	}
 	if len(r.ran) > 0 {
 		err = &RequeuedError{Ran: r.ran, Cause: err}
 	}

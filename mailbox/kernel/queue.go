@@ -280,9 +280,11 @@ func (k *Kernel) firstOpen(op int) *Request {
 			}
 		}
 	case q.each:
+		stamp := k.stamp(op)
 		for q.restart(fresh); q.unasked != nil; {
 			r := q.unasked
-			if !k.askRequest(r) {
+			if a := &r.answer; (!a.given || a.stamp != stamp) && !k.ask(q, r) {
+				stamp = k.stamp(op)
 				continue // it has failed, which moved unasked on
 			}
 			if r.answer.falsePart == "" {
@@ -349,16 +351,20 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 // askRequest brings the answer of a guard over r's argument up to date. It
 // reports false if the guard failed, and r with it.
 func (k *Kernel) askRequest(r *Request) bool {
-	if k.current(r.Op, &r.answer) {
-		return true
-	}
-	k.queues[r.Op].asked++
+	return k.current(r.Op, &r.answer) || k.ask(&k.queues[r.Op], r)
+}
+
+// ask is askRequest for an answer that is not up to date.
+func (k *Kernel) ask(q *queue, r *Request) bool {
+	q.asked++
 	falsePart, err := k.object.AskRequest(r)
 	if err != nil {
 		k.fail(r, err)
 		return false
 	}
-	k.log(Answered, r.Op, r, falsePart)
+	if k.rules.Log != nil {
+		k.log(Answered, r.Op, r, falsePart)
+	}
 	r.answer = k.note(r.Op, falsePart)
 	r.note()
 	return true
