@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -47,7 +48,7 @@ func (op *Operation[T, A, R]) Requeue(arg A, how ...Requeuing) (R, error) {
 // arrives like any other. If that has stopped, or its queue is full, the request
 // fails with *RequeuedError.
 func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (r R, err error) {
-	h := &hop[T, A, R]{op: op, o: o, arg: arg}
+	h := &hop[T, A, R]{op: op, o: o, arg: arg, asked: op, wanted: o}
 	for _, w := range how {
 		h.Keep = h.Keep || w&KeepPlace != 0
 		h.Commit = h.Commit || w&Commit != 0
@@ -65,6 +66,10 @@ type hop[T, A, R any] struct {
 	arg A
 	to  sink[R]
 	r   *mailbox.Request
+
+	bound  atomic.Bool // it is the turn of a request; another one that is given the same error gets a copy
+	asked  *Operation[T, A, R]
+	wanted *Object[T] // asked and wanted are what was said, op and o what became of it
 }
 
 // hopper is a *hop of whatever types.
@@ -78,9 +83,10 @@ type hopper interface {
 // site is an object of whatever type, in which a body runs.
 type site interface {
 	Name() string
-	// hop returns a hop to an operation that its type inherits from one with
-	// another state.
-	hop(t any, index int, arg any, like *mailbox.Hop, to any) (*mailbox.Hop, error)
+	// hop returns a hop to an operation that its type inherits from one with another
+	// state. The result goes to the sink to or, if nobody has made the operation's
+	// handle in the type, so that its result is of any type, to untyped.
+	hop(t any, index int, arg any, like *mailbox.Hop, to any, untyped sink[any]) (*mailbox.Hop, error)
 }
 
 // sink is where a result goes.
@@ -91,6 +97,16 @@ type anySink[R any] struct{ sink[any] }
 
 // Deliver implements sink.
 func (s anySink[R]) Deliver(result R, err error) { s.sink.Deliver(result, err) }
+
+// someSink is a sink for the result of an operation that does not know its type,
+// which is that of the sink nevertheless.
+type someSink[R any] struct{ typed sink[R] }
+
+// Deliver implements sink.
+func (s someSink[R]) Deliver(result any, err error) {
+	r, _ := result.(R) // which fails for a nil interface only
+	s.typed.Deliver(r, err)
+}
 
 // Error implements error. It is seen only by a body that calls another one as a
 // function, and by whoever gets an error that a body has wrapped.
@@ -114,9 +130,18 @@ func requeued(err error, r *mailbox.Request, to any, at site) error {
 
 // bind implements hopper.
 func (h *hop[T, A, R]) bind(to any, at site) (*mailbox.Hop, error) {
+	if !h.bound.CompareAndSwap(false, true) {
+		again := &hop[T, A, R]{op: h.asked, o: h.wanted, arg: h.arg}
+		again.Keep, again.Commit = h.Keep, h.Commit
+		h = again
+	}
+	// A sink that is made of one which was made of another is that one: else they
+	// would grow longer with every turn.
 	switch to := to.(type) {
 	case sink[R]:
 		h.to = to
+	case someSink[R]:
+		h.to = to.typed
 	case sink[any]:
 		h.to = anySink[R]{to}
 	default:
@@ -125,7 +150,7 @@ func (h *hop[T, A, R]) bind(to any, at site) (*mailbox.Hop, error) {
 	if h.o == nil {
 		o, ok := at.(*Object[T])
 		if !ok {
-			return at.hop(h.op.typ, h.op.index, h.arg, &h.Hop, to)
+			return at.hop(h.op.typ, h.op.index, h.arg, &h.Hop, to, untyped(h.to))
 		}
 		h.o = o
 	}
@@ -153,18 +178,32 @@ func (h *hop[T, A, R]) aim() (_ *mailbox.Hop, err error) {
 	return &h.Hop, nil
 }
 
+// untyped returns a sink of any results for those of a typed one.
+func untyped[R any](to sink[R]) sink[any] {
+	if a, ok := to.(anySink[R]); ok {
+		return a.sink
+	}
+	return someSink[R]{to}
+}
+
 // hop implements site.
-func (o *Object[T]) hop(t any, index int, arg any, like *mailbox.Hop, to any) (*mailbox.Hop, error) {
+func (o *Object[T]) hop(t any, index int, arg any, like *mailbox.Hop, to any, untyped sink[any]) (*mailbox.Hop, error) {
 	if !o.class.typ.extends(t) {
 		return nil, &RequeueError{Object: o.Name(), Operation: fmt.Sprint(t), Problem: "it is of another type; use RequeueTo for another object"}
 	}
-	return o.class.typ.ops[index].self.hop(o, arg, like, to)
+	return o.class.typ.ops[index].self.hop(o, arg, like, to, untyped)
 }
 
 // hop implements handle.
-func (op *Operation[T, A, R]) hop(o *Object[T], arg any, like *mailbox.Hop, to any) (*mailbox.Hop, error) {
-	typed, _ := arg.(A)
-	h := &hop[T, A, R]{Hop: *like, op: op, o: o, arg: typed}
+func (op *Operation[T, A, R]) hop(o *Object[T], arg any, like *mailbox.Hop, to any, untyped sink[any]) (*mailbox.Hop, error) {
+	typed, _ := arg.(A) // which fails for a nil interface only
+	h := &hop[T, A, R]{op: op, o: o, arg: typed}
+	h.Keep, h.Commit = like.Keep, like.Commit
+	if _, knows := to.(sink[R]); !knows {
+		if own, ok := any(untyped).(sink[R]); ok { // R is any
+			to = own
+		}
+	}
 	return h.bind(to, o)
 }
 
@@ -226,6 +265,13 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, h
 		given = true
 		o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil})
 		c.posted(how, err, p)
+		switch {
+		case how < sending:
+			op.put(c, now)
+		case how == telling: // it was taken, and has run
+			o.unheard(err)
+			err = nil
+		}
 		return r, err
 	}
 	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: op.opener(o, arg)}
