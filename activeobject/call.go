@@ -156,13 +156,25 @@ type manner uint8
 const (
 	calling manner = iota
 	trying
-	hopping   // calling, for a request that has been requeued from another object; see requeue.go
-	selecting // calling, only if the object is free and the guard holds; see select.go
+	hopping    // calling, for a request that has been requeued from another object; its errors are undone, unless the body has run; see requeue.go
+	attempting // trying, for select.go: its errors are undone likewise
+	selecting  // calling, only if the object is free and the guard holds; see select.go
 	sending
 	beginning // sending, for a ticket
 	telling
 	answering // telling, with a reply; see message.go
 )
+
+// undone is the error of an attempt whose body has not run.
+type undone struct{ error }
+
+// undone marks the error of a request whose body has not run.
+func (how manner) undone(err error) error {
+	if (how == attempting || how == hopping) && err != nil {
+		return undone{err}
+	}
+	return err
+}
 
 // How far perform has come.
 const (
@@ -186,7 +198,7 @@ func (op *Operation[T, A, R]) start(ctx context.Context, o *Object[T], arg A, ho
 // that is to be answered p holds the record, and nil if that is still on its way.
 func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (r R, err error) {
 	if err := ctx.Err(); err != nil {
-		return r, err
+		return r, how.undone(err)
 	}
 	switch {
 	case o.class.typ != op.typ:
@@ -204,7 +216,7 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 		if w, ok := o.box.Take(op.mark, how < sending); ok {
 			if err := ctx.Err(); err != nil { // it ended while we spun
 				op.putBack(o)
-				return r, err
+				return r, how.undone(err)
 			}
 			return op.perform(ctx, o, arg, w, how, p)
 		}
@@ -233,9 +245,9 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 			case selecting:
 				op.putBack(o)
 				return r, errNotNow
-			case trying:
+			case trying, attempting:
 				op.putBack(o)
-				return r, mailbox.Named(o.Name(), &kernel.Refused{Operation: op.name, Guard: falsePart})
+				return r, how.undone(mailbox.Named(o.Name(), &kernel.Refused{Operation: op.name, Guard: falsePart}))
 			}
 			return op.queue(ctx, o, arg, falsePart, how, p, nil)
 		}
@@ -335,8 +347,8 @@ type request[T, A, R any] struct {
 
 	reply    func(R, error) // for a message that expects one
 	filtered *filtered      // if it was posted to an object with interceptors
-	unran    bool           // it has failed without having run
 	pooled   bool           // back to its pool when nobody needs it any more
+	begun    bool           // its body has begun to run
 }
 
 // Run implements mailbox.Body.
@@ -347,6 +359,7 @@ func (c *request[T, A, R]) Run() {
 			c.caught(recover())
 		}
 	}()
+	c.begun = true
 	r, err := c.op.body(c.o, c.ctx, &c.Request, c.arg)
 	if err != nil {
 		if err = requeued(err, &c.Request, c, c.o); err == nil {
@@ -408,7 +421,6 @@ func (c *request[T, A, R]) free() {
 // Fail implements mailbox.Body.
 func (c *request[T, A, R]) Fail(err error) {
 	var none R
-	c.unran = true
 	c.Deliver(none, err)
 }
 
@@ -441,7 +453,7 @@ func (c *request[T, A, R]) clear() {
 	var none A
 	var zero R
 	c.arg, c.Result, c.Err, c.o, c.ctx, c.Try = none, zero, nil, nil, nil, false
-	c.Ticket, c.pooled, c.unran, c.filtered = false, false, false, nil
+	c.Ticket, c.pooled, c.filtered, c.begun = false, false, nil, false
 	c.Op, c.Key = c.op.index, nil // it may have been requeued
 	c.Forget()
 }
@@ -473,7 +485,7 @@ func (op *Operation[T, A, R]) record(ctx context.Context, o *Object[T], arg A, h
 	}
 	c.o, c.arg = o, arg
 	c.Leaf = op.lendable(o)
-	c.Told, c.Try, c.Patient = how >= telling, how == trying, how == calling
+	c.Told, c.Try, c.Patient = how >= telling, how == trying || how == attempting, how == calling
 	return c
 }
 
@@ -512,9 +524,8 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 		o.box.CallHeld(ctx, &c.Request, falsePart, now)
 	}
 	returned = true
-	r, err = c.Result, c.Err
-	if how == hopping && c.unran {
-		err = &notRun{err}
+	if r, err = c.Result, c.Err; !c.begun {
+		err = how.undone(err)
 	}
 	op.put(c, now)
 	return r, err

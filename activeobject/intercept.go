@@ -29,7 +29,9 @@ type Interceptor struct {
 	// Run is called around the body, on the goroutine that runs it, while nothing
 	// that conflicts with it can run. It calls body, at most once, and returns its
 	// error, or another one; if it does not call it, the body does not run. An error
-	// that is a requeue must be returned as it is.
+	// that is a requeue must be returned as it is. Run is called around every body of a
+	// request that is requeued, by the object of each; Queue and Done are called once,
+	// by the object that the request was made to.
 	Run func(ctx context.Context, r Intercepted, body func() error) error
 	// Done is called when the request has ended, with its error: by Call and Try on
 	// the caller's goroutine, else on a worker. If its own Queue was not called, or

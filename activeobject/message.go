@@ -25,12 +25,13 @@ func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.O
 // sender that cannot be carried out become dead letters.
 func (o *Object[T]) Receive(message any, sender *actor.PID) {
 	answer := func(value any, err error) {
+		_, begun := errors.AsType[*mailbox.RequeuedError](err)
 		switch {
 		case sender != nil && err != nil:
 			o.class.system.Tell(sender, &actor.Reply{Err: err})
 		case sender != nil:
 			o.class.system.Tell(sender, &actor.Reply{Value: value})
-		case errors.Is(err, ErrStopped), errors.Is(err, ErrFull):
+		case (errors.Is(err, ErrStopped) || errors.Is(err, ErrFull)) && !begun:
 			o.class.system.DeadLetter(o.PID(), message) // it never ran
 		case err != nil:
 			o.log(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -47,7 +48,7 @@ func (op *Operation[T, A, R]) Requeue(arg A, how ...Requeuing) (R, error) {
 // arrives like any other. If that has stopped, or its queue is full, the request
 // fails with *RequeuedError.
 func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (r R, err error) {
-	h := &hop[T, A, R]{op: op, o: o, arg: arg}
+	h := &hop[T, A, R]{asked: op, at: o, arg: arg}
 	for _, w := range how {
 		h.how |= w
 	}
@@ -57,17 +58,19 @@ func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (
 // hop is a request's next turn. It is an error on its way out of the body that asks
 // for it, and the request's body afterwards.
 type hop[T, A, R any] struct {
-	op       *Operation[T, A, R]
-	o        *Object[T]
-	arg      A
-	how      Requeuing
-	*stay[R]        // once it is known that it has to wait
-	last     hopper // the request's turn before, if that was one
+	asked *Operation[T, A, R]
+	at    *Object[T] // nil is the one in which the body ran
+	arg   A
+	how   Requeuing
+	bound atomic.Bool // it is the turn of a request; another one that is given the same error gets a copy
+	*stay[T, A, R]
 }
 
 // stay is what a hop needs that has to wait.
-type stay[R any] struct {
+type stay[T, A, R any] struct {
 	mailbox.Hop
+	op  *Operation[T, A, R] // that of the object's type
+	o   *Object[T]
 	ctx context.Context // of a body that takes one
 	to  sink[R]
 	r   *mailbox.Request
@@ -79,13 +82,8 @@ type hopper interface {
 	// bind makes it the next turn of a request to the object at, whose result goes
 	// to a sink.
 	bind(to any, at site) (*mailbox.Hop, error)
-	// ran appends the name of the turn to those before.
-	ran() []string
 	// elsewhere reports whether it is to another object than at.
 	elsewhere(at site) bool
-	// after says which turn was before, and before returns it.
-	after(last hopper)
-	before() hopper
 }
 
 // turn is a hopper with a known result.
@@ -103,9 +101,10 @@ type turn[R any] interface {
 // site is an object of whatever type, in which a body runs.
 type site interface {
 	Name() string
-	// hop returns a hop to an operation that its type inherits from one with
-	// another state.
-	hop(t any, index int, arg any, how Requeuing, to any) (*mailbox.Hop, error)
+	// hop returns a hop to an operation that its type inherits from one with another
+	// state. The result goes to the sink to or, if nobody has made the operation's
+	// handle in the type, so that its result is of any type, to untyped.
+	hop(t any, index int, arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error)
 }
 
 // sink is where a result goes.
@@ -117,10 +116,20 @@ type anySink[R any] struct{ sink[any] }
 // Deliver implements sink.
 func (s anySink[R]) Deliver(result R, err error) { s.sink.Deliver(result, err) }
 
+// someSink is a sink for the result of an operation that does not know its type,
+// which is that of the sink nevertheless.
+type someSink[R any] struct{ typed sink[R] }
+
+// Deliver implements sink.
+func (s someSink[R]) Deliver(result any, err error) {
+	r, _ := result.(R) // which fails for a nil interface only
+	s.typed.Deliver(r, err)
+}
+
 // Error implements error. It is seen only by a body that calls another one as a
 // function, and by whoever gets an error that a body has wrapped.
 func (h *hop[T, A, R]) Error() string {
-	return fmt.Sprintf("sluice: a requeue to %s, which a body is to return as it is", h.op.name)
+	return fmt.Sprintf("sluice: a requeue to %s, which a body is to return as it is", h.asked.name)
 }
 
 // requeued makes of an error that a body has returned the request's next turn, if
@@ -139,10 +148,18 @@ func requeued(err error, r *mailbox.Request, to any, at site) error {
 
 // bind implements hopper.
 func (h *hop[T, A, R]) bind(to any, at site) (*mailbox.Hop, error) {
-	h.stay = &stay[R]{}
+	if !h.bound.CompareAndSwap(false, true) {
+		h = &hop[T, A, R]{asked: h.asked, at: h.at, arg: h.arg, how: h.how}
+	}
+	h.stay = &stay[T, A, R]{op: h.asked, o: h.at}
+	h.Keep, h.Commit = h.how&KeepPlace != 0, h.how&Commit != 0
+	// A sink that is made of one which was made of another is that one: else they
+	// would grow longer with every turn.
 	switch to := to.(type) {
 	case sink[R]:
 		h.to = to
+	case someSink[R]:
+		h.to = to.typed
 	case sink[any]:
 		h.to = anySink[R]{to}
 	default:
@@ -151,7 +168,7 @@ func (h *hop[T, A, R]) bind(to any, at site) (*mailbox.Hop, error) {
 	if h.o == nil {
 		o, ok := at.(*Object[T])
 		if !ok {
-			return at.hop(h.op.typ, h.op.index, h.arg, h.how, to)
+			return at.hop(h.op.typ, h.op.index, h.arg, h.how, to, untyped(h.to))
 		}
 		h.o = o
 	}
@@ -171,7 +188,6 @@ func (h *hop[T, A, R]) aim() (_ *mailbox.Hop, err error) {
 		return nil, err
 	}
 	h.Box, h.Op, h.Leaf, h.Body = &h.o.box, h.op.index, h.op.lendable(h.o), h
-	h.Keep, h.Commit = h.how&KeepPlace != 0, h.how&Commit != 0
 	h.Board = func(r *mailbox.Request, box *mailbox.Mailbox) {
 		if h.r = r; h.op.leaf == nil {
 			h.ctx = r.Inside(r.Context(), box)
@@ -180,18 +196,31 @@ func (h *hop[T, A, R]) aim() (_ *mailbox.Hop, err error) {
 	return &h.Hop, nil
 }
 
+// untyped returns a sink of any results for those of a typed one.
+func untyped[R any](to sink[R]) sink[any] {
+	if a, ok := to.(anySink[R]); ok {
+		return a.sink
+	}
+	return someSink[R]{to}
+}
+
 // hop implements site.
-func (o *Object[T]) hop(t any, index int, arg any, how Requeuing, to any) (*mailbox.Hop, error) {
+func (o *Object[T]) hop(t any, index int, arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error) {
 	if !o.class.typ.extends(t) {
 		return nil, &RequeueError{Object: o.Name(), Operation: fmt.Sprint(t), Problem: "it is of another type; use RequeueTo for another object"}
 	}
-	return o.class.typ.ops[index].self.hop(o, arg, how, to)
+	return o.class.typ.ops[index].self.hop(o, arg, how, to, untyped)
 }
 
 // hop implements handle.
-func (op *Operation[T, A, R]) hop(o *Object[T], arg any, how Requeuing, to any) (*mailbox.Hop, error) {
-	typed, _ := arg.(A)
-	h := &hop[T, A, R]{op: op, o: o, arg: typed, how: how}
+func (op *Operation[T, A, R]) hop(o *Object[T], arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error) {
+	typed, _ := arg.(A) // which fails for a nil interface only
+	h := &hop[T, A, R]{asked: op, at: o, arg: typed, how: how}
+	if _, knows := to.(sink[R]); !knows {
+		if own, ok := any(untyped).(sink[R]); ok { // R is any
+			to = own
+		}
+	}
 	return h.bind(to, o)
 }
 
@@ -249,6 +278,7 @@ func (h *hop[T, A, R]) Recycle() {}
 // with the next operation.
 func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
 	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: op.opener(o, arg)}
+	var ran mailbox.Turns // before the one that l is about
 	for mark := op.mark; w == op.idle && o.class.filters == nil; {
 		next, ok := h.(turn[R])
 		if !ok {
@@ -261,10 +291,10 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 		if !ok {
 			break
 		}
+		last := l.Op
 		l.Op, l.Changed, l.Opens = mailbox.Marked(mark), true, nil
-		last := h
 		if h, ok = err.(hopper); ok {
-			h.after(last)
+			ran.Add(&o.box, last)
 			continue
 		}
 		if !o.box.Word.CompareAndSwap(w|mark, w) {
@@ -277,12 +307,13 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 	}
 	if next, ok := h.(turn[R]); ok && how < sending && h.elsewhere(o) {
 		o.leave(l)
+		ran.Add(&o.box, l.Op)
 		if how == hopping {
-			return r, h
+			return r, &departure{next, ran} // who travels already goes on: no stack grows
 		}
-		return op.travel(ctx, o, next)
+		return op.travel(ctx, o, next, ran)
 	}
-	return op.wait(ctx, o, arg, l, h, how, p)
+	return op.wait(ctx, o, arg, l, ran, h, how, p)
 }
 
 // leave gives the object back to whom the fast path is no way.
@@ -301,11 +332,12 @@ func (o *Object[T]) leave(l mailbox.Leaving) {
 	}
 }
 
-// here implements turn.
+// here implements turn. Whoever has the object holds the hop, and does not write to
+// it: others may have been given the same.
 func (h *hop[T, A, R]) here(at site, w, mark uint64) (r R, err error, now uint64, ok bool) {
 	o, mine := at.(*Object[T])
-	op := h.op
-	if !mine || h.o != nil && h.o != o || op.idle != w {
+	op := h.asked
+	if !mine || h.at != nil && h.at != o || op.idle != w {
 		return r, nil, mark, false
 	}
 	now = mark
@@ -328,96 +360,74 @@ func (h *hop[T, A, R]) here(at site, w, mark uint64) (r R, err error, now uint64
 		state = finished
 		return r, nil, now, false
 	}
-	now, state, h.o = op.mark, running, o
+	now, state = op.mark, running
 	r, err = op.leaf(o.state, h.arg)
 	state = finished
 	return r, err, now, true
 }
 
 // travel takes a call to other objects, one after another.
-func (op *Operation[T, A, R]) travel(ctx context.Context, o *Object[T], next turn[R]) (R, error) {
+func (op *Operation[T, A, R]) travel(ctx context.Context, o *Object[T], next turn[R], ran mailbox.Turns) (R, error) {
 	for {
 		r, err := next.there(ctx)
-		if h, ok := err.(hopper); ok {
-			h.after(next)
-			if next, ok = h.(turn[R]); ok {
+		if d, ok := err.(*departure); ok {
+			ran.AddAll(d.ran)
+			if next, ok = d.hopper.(turn[R]); ok {
 				continue
 			}
 			return r, &RequeueError{Object: o.Name(), Operation: op.name, Problem: "a later body asked for an operation with another result"}
 		}
-		if e, ok := err.(*notRun); ok {
-			var before []string
-			if last := next.before(); last != nil {
-				before = last.ran()
-			}
-			all := &RequeuedError{Ran: append([]string{o.Name() + "." + op.name}, before...), Cause: e.error}
-			if later, ok := e.error.(*RequeuedError); ok {
-				all.Ran, all.Cause = append(all.Ran, later.Ran...), later.Cause
-			}
-			err = all
+		if u, ok := err.(undone); ok {
+			err = ran.Failed(u.error)
 		}
 		return r, err
 	}
 }
 
-// notRun marks the error of a call that has not run.
-type notRun struct{ error }
+// departure is what a turn there ends with whose body asks for another object.
+type departure struct {
+	hopper
+	ran mailbox.Turns // at the object that is left
+}
 
 // there implements turn.
 func (h *hop[T, A, R]) there(ctx context.Context) (r R, err error) {
 	if h.how&Commit != 0 {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if err := ctx.Err(); err != nil {
-		return r, &notRun{err}
+	if h.at.class.typ != h.asked.typ && h.asked.heir(h.at.class.typ) == nil {
+		return r, undone{h.asked.foreign(h.at)}
 	}
-	if h.o.class.typ != h.op.typ && h.op.heir(h.o.class.typ) == nil {
-		return r, &notRun{h.op.foreign(h.o)}
-	}
-	return h.op.start(ctx, h.o, h.arg, hopping, nil)
+	return h.asked.start(ctx, h.at, h.arg, hopping, nil)
 }
 
 // elsewhere implements hopper.
-func (h *hop[T, A, R]) elsewhere(at site) bool { return h.o != nil && site(h.o) != at }
-
-// after implements hopper.
-func (h *hop[T, A, R]) after(last hopper) { h.last = last }
-
-// before implements turn.
-func (h *hop[T, A, R]) before() hopper { return h.last }
-
-// ran implements hopper.
-func (h *hop[T, A, R]) ran() []string {
-	var names []string
-	if h.last != nil {
-		names = h.last.ran()
-	}
-	where := "?"
-	if h.o != nil {
-		where = h.o.Name()
-	}
-	return append(names, where+"."+h.op.name)
-}
+func (h *hop[T, A, R]) elsewhere(at site) bool { return h.at != nil && site(h.at) != at }
 
 // wait makes a request wait for a hop. The caller has the object, in which the body
 // has run, and gives it back here.
-func (op *Operation[T, A, R]) wait(ctx context.Context, o *Object[T], arg A, l mailbox.Leaving, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
+func (op *Operation[T, A, R]) wait(ctx context.Context, o *Object[T], arg A, l mailbox.Leaving, ran mailbox.Turns, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
 	now := mailbox.Now()
 	c := op.record(ctx, o, arg, how, now, p)
 	c.Op = l.Op // the body that ran last
+	c.Ran(ran)
 	given := false
 	defer func() {
 		if !given { // a key function has called runtime.Goexit
 			o.box.Yield(l)
 		}
 	}()
-	if last := h.before(); last != nil {
-		c.Ran(append([]string{o.Name() + "." + op.name}, last.ran()...)...)
-	}
 	if err := requeued(h, &c.Request, c, o); err != nil {
 		given = true
 		o.box.Yield(l)
 		c.posted(how, err, p)
+		switch {
+		case how < sending:
+			op.put(c, now)
+		case how == telling: // it was taken, and has run
+			o.unheard(err)
+			err = nil
+		}
 		return r, err
 	}
 	given = true

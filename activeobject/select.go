@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ type Case[T, A, R any] struct {
 	arg A
 
 	c      *request[T, A, R] // the record, made when it is first needed
+	f      *filtered         // while Select goes on, at an object with interceptors
 	result R
 	err    error
 }
@@ -34,15 +34,21 @@ func (c *Case[T, A, R]) Result() (R, error) { return c.result, c.err }
 
 // Alternative is a *Case of whatever types, or Otherwise.
 type Alternative interface {
-	// snatch makes the call if its object is free and its guard holds.
-	snatch(ctx context.Context) bool
-	// try makes the call if that need not wait for a guard.
-	try(ctx context.Context) bool
+	// missing reports whether there is nothing that could be chosen.
+	missing() bool
+	// snatch makes the call if its object is free and its guard holds. If it is not
+	// made, unsure says that it might be able to run at once all the same.
+	snatch(ctx context.Context) (made, unsure bool)
+	// try makes the call if that need not wait for a guard. The error is that of the
+	// context, which has ended.
+	try(ctx context.Context) (made bool, err error)
 	// join makes the call one of a selection. It reports false if it has its result
 	// instead, an error.
 	join(ctx context.Context, s *mailbox.Selection, now time.Duration) bool
-	// leave ends the part in a selection.
-	leave(chosen bool)
+	// leave ends the part in a selection: it was chosen, or else why there is no call.
+	leave(chosen bool, why error)
+	// forsake leaves the record to whoever may still have it.
+	forsake()
 }
 
 // Otherwise is the case of Select that is chosen if no other can run at once, so
@@ -51,16 +57,23 @@ var Otherwise Alternative = otherwise{}
 
 type otherwise struct{}
 
-func (otherwise) snatch(context.Context) bool                                  { return false }
-func (otherwise) try(context.Context) bool                                     { return true }
+func (otherwise) missing() bool                                                { return false }
+func (otherwise) snatch(context.Context) (made, unsure bool)                   { return false, false }
+func (otherwise) try(context.Context) (bool, error)                            { return true, nil }
 func (otherwise) join(context.Context, *mailbox.Selection, time.Duration) bool { return false }
-func (otherwise) leave(bool)                                                   {}
+func (otherwise) leave(bool, error)                                            {}
+func (otherwise) forsake()                                                     {}
+
+// ErrNotChosen is what Interceptor.Done is told of a call that Select has not chosen,
+// and which has not run.
+var ErrNotChosen = errors.New("sluice: select: another case was chosen")
 
 // Select makes one of several calls, to any objects: the first that can run. It
 // returns the index of that case, whose Result is there then. If several can run at
-// once, the one that is listed first does; otherwise the calls wait at all their
-// objects, and whichever object is ready first runs its call, and that one only:
-// the others leave their queues before it runs, and have left no trace.
+// once, the one that is listed first does (except that nobody waits to hear from
+// objects with threads of their own, Pooled and Dedicated); otherwise the calls wait
+// at all their objects, and whichever object is ready first runs its call, and that
+// one only: the others leave their queues before it runs, and have left no trace.
 //
 //	take, tick := buffers.take.Case(buffer, none), clocks.tick.Case(clock, none)
 //	switch i, err := activeobject.Select(ctx, take, tick); i {
@@ -68,9 +81,10 @@ func (otherwise) leave(bool)                                                   {
 //		item, err := take.Result()
 //		…
 //
-// A call that fails instead of running (its object stops, its guard panics) is
-// chosen too, and has the error as its result. With Otherwise as the last case,
-// Select does not wait: each call in turn is made as by Try.
+// A call that fails instead of running (its object stops, its guard panics, an
+// interceptor refuses it) is chosen too, and has the error as its result. With
+// Otherwise as the last case, Select does not wait: each call in turn is made as by
+// Try.
 //
 // Select itself fails, with -1 and without any call having been made, with the
 // context's error, with *DeadlockError if all objects wait for the caller, and with
@@ -80,27 +94,38 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	if err := checkCases(cases); err != nil {
 		return -1, err
 	}
-	if err := ctx.Err(); err != nil {
-		return -1, err
-	}
 	if cases[len(cases)-1] == Otherwise {
-		return slices.IndexFunc(cases, func(c Alternative) bool { return c.try(ctx) }), nil
+		for i, c := range cases {
+			if made, err := c.try(ctx); err != nil {
+				return -1, err
+			} else if made {
+				return i, nil
+			}
+		}
 	}
 	for i, c := range cases {
-		if c.snatch(ctx) {
+		if err := ctx.Err(); err != nil {
+			return -1, err
+		}
+		made, unsure := c.snatch(ctx)
+		if made {
 			return i, nil
+		}
+		if unsure {
+			break // the kernel is to say before those are considered that come later
 		}
 	}
 	now := mailbox.Now()
-	s := selections.Get().(*mailbox.Selection)
-	if mailbox.Bubbled(now) {
-		s = new(mailbox.Selection) // what is pooled has a channel
+	s := new(mailbox.Selection)
+	if !mailbox.Bubbled(now) { // what is pooled has a channel
+		s = selections.Get().(*mailbox.Selection)
 	}
 	s.Begin()
 	for i, c := range cases {
 		if !c.join(ctx, s, now) {
+			s.Clear()
 			for _, joined := range cases[:i] {
-				joined.leave(false)
+				joined.leave(false, ErrNotChosen)
 			}
 			return i, nil
 		}
@@ -109,79 +134,130 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	defer func() {
 		if !returned { // a guard that was asked here, or the body, has called runtime.Goexit
 			s.Forsake()
+			for _, c := range cases {
+				c.forsake()
+			}
 		}
 	}()
 	chosen, err := s.Select(ctx)
 	returned = true
-	for i, c := range cases {
-		c.leave(i == chosen)
-	}
 	if s.Clear(); !mailbox.Bubbled(now) {
 		selections.Put(s)
+	}
+	why := err
+	if why == nil {
+		why = ErrNotChosen
+	}
+	for i, c := range cases {
+		c.leave(i == chosen, why)
 	}
 	return chosen, err
 }
 
 var selections = sync.Pool{New: func() any { return new(mailbox.Selection) }}
 
-func (c *Case[T, A, R]) snatch(ctx context.Context) bool {
-	op := c.op
-	if c.o.class.typ != op.typ || c.o.class.filters != nil {
-		return false // join finds out what that means
+func (c *Case[T, A, R]) missing() bool { return c == nil || c.op == nil || c.o == nil }
+
+// known makes the case one for the operation of the object's own type. If it is of
+// another type, join says so.
+func (c *Case[T, A, R]) known() bool {
+	if c.o.class.typ != c.op.typ {
+		own := c.op.heir(c.o.class.typ)
+		if own == nil {
+			return false
+		}
+		c.op = own
 	}
+	return true
+}
+
+func (c *Case[T, A, R]) snatch(ctx context.Context) (made, unsure bool) {
+	if !c.known() || c.o.class.filters != nil {
+		return false, true
+	}
+	op := c.op
 	w := c.o.box.Word.Load()
-	if w&^mailbox.Parked != op.idle || !c.o.box.Word.CompareAndSwap(w, w|op.mark) {
-		return false
+	if w&^mailbox.Parked != op.idle {
+		return false, !c.o.box.Busy()
+	}
+	if !c.o.box.Word.CompareAndSwap(w, w|op.mark) {
+		return false, false
 	}
 	r, err := op.perform(ctx, c.o, c.arg, w, selecting, nil)
 	if err == errNotNow {
-		return false
+		return false, false
 	}
 	c.result, c.err = r, err
-	return true
+	return true, false
 }
 
 // errNotNow is what perform returns, of a case of Select, if the guard is false.
 var errNotNow = errors.New("activeobject: not now")
 
-func (c *Case[T, A, R]) try(ctx context.Context) bool {
-	r, err := c.op.Try(ctx, c.o, c.arg)
-	var refused *RefusedError
-	if errors.As(err, &refused) {
-		return false
+func (c *Case[T, A, R]) try(ctx context.Context) (bool, error) {
+	r, err := c.op.enter(ctx, c.o, c.arg, attempting, nil)
+	if u, ok := err.(undone); ok {
+		// A body may well return such an error too, that of a Try of its own.
+		if _, refused := u.error.(*RefusedError); refused {
+			return false, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		err = u.error
 	}
 	c.result, c.err = r, err
-	return true
+	return true, nil
 }
 
 func (c *Case[T, A, R]) join(ctx context.Context, s *mailbox.Selection, now time.Duration) bool {
-	op := c.op
-	if c.o.class.typ != op.typ {
-		if op = op.heir(c.o.class.typ); op == nil {
-			c.err = c.op.foreign(c.o)
+	if !c.known() {
+		c.err = c.op.foreign(c.o)
+		return false
+	}
+	op, own := c.op, false
+	if filters := c.o.class.filters; filters != nil {
+		f := &filtered{ctx: ctx, request: op.seen(ctx, c.o, c.arg), log: c.o.log}
+		if c.err = f.queue(filters); c.err != nil {
+			f.done(c.err)
 			return false
 		}
+		c.f, ctx, own = f, f.ctx, true
+		c.c = nil
+	}
+	key, err := op.keyFor(c.o, c.arg)
+	if err != nil {
+		if c.err = err; c.f != nil {
+			c.f.done(err)
+			c.f = nil
+		}
+		return false
 	}
 	if c.c == nil || c.c.op != op {
 		c.c = op.newRequest(false)
 	}
 	r := c.c
-	r.o, r.arg = c.o, c.arg
+	r.o, r.arg, r.Key = c.o, c.arg, key
 	r.Leaf, r.Patient = op.lendable(c.o), true
-	if r.Key, c.err = op.keyFor(c.o, c.arg); c.err != nil {
-		return false
-	}
-	s.Add(ctx, &r.Request, &c.o.box, now)
+	s.Add(ctx, &r.Request, &c.o.box, now, own)
 	op.enterChain(ctx, r)
 	return true
 }
 
-func (c *Case[T, A, R]) leave(chosen bool) {
+func (c *Case[T, A, R]) leave(chosen bool, why error) {
 	if chosen {
 		c.result, c.err = c.c.Result, c.c.Err
+		why = c.err
+	}
+	if c.f != nil {
+		c.f.done(why)
+		c.f, c.c = nil, nil // the watch over its context may act late
+		return
 	}
 	c.c.clear()
 }
+
+func (c *Case[T, A, R]) forsake() { c.f, c.c = nil, nil }
 
 // SelectError says that the cases of a Select make no sense. No call has been made.
 type SelectError struct{ Problem string }
@@ -194,8 +270,8 @@ func checkCases(cases []Alternative) error {
 		return &SelectError{"there is no case"}
 	}
 	for i, c := range cases {
-		if c == nil {
-			return &SelectError{fmt.Sprintf("case %d is nil", i)}
+		if c == nil || c.missing() {
+			return &SelectError{fmt.Sprintf("case %d is nil, or its operation or object", i)}
 		}
 		if c == Otherwise && i != len(cases)-1 {
 			return &SelectError{fmt.Sprintf("Otherwise is case %d of %d: it must be the last", i, len(cases))}

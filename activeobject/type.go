@@ -78,7 +78,7 @@ type handle[T any] interface {
 	// erase makes it one that takes and returns anything.
 	erase() *Operation[T, any, any]
 	// hop makes it the next turn of a request; see hop.bind.
-	hop(o *Object[T], arg any, how Requeuing, to any) (*mailbox.Hop, error)
+	hop(o *Object[T], arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error)
 	// opensOf returns the families whose keys it declares to open.
 	opensOf() []string
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Frame is one link of a call chain: a body that runs in an object and may call
@@ -116,8 +118,9 @@ func (f *Frame) String() string {
 // graph held, and reports false if it is too late for that.
 type quitter interface{ quit() bool }
 
-// quit takes the request of a caller out of its queue.
-func (r *Request) quit() bool { return r.lock().withdraw(r) }
+// quit takes the request of a caller out of its queue. That it is committed does
+// not matter: it would wait for ever.
+func (r *Request) quit() bool { return r.lock().remove(r) }
 
 // enter draws the edge from the body f to what it is about to wait for, until
 // leave. If that closes a circle it returns an error that names the circle, and
@@ -125,8 +128,10 @@ func (r *Request) quit() bool { return r.lock().withdraw(r) }
 // over soon, and goes on. Whoever waits at several objects at once, for the first to
 // take it, enters a Join of these requests.
 //
-// A goal that may become hopeless later, as it is the first of several, comes with a
-// vigil, which says so.
+// A goal that was posted may become hopeless later: it is requeued to another object,
+// which waits for f; or it is the first of several, of which the others fail. So it
+// comes with a vigil, which says so. (A called request is taken to another object by
+// its own caller, who enters again.)
 //
 // The bodies that f was called from wait with it: they get the edge too, up to one
 // that has an edge to the call below it already (a call that found its object idle
@@ -143,22 +148,46 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 			break
 		}
 	}
-	if err := f.check(goal, by); err != nil {
-		return nil, err
+	if by != nil {
+		return nil, f.check(goal, by)
 	}
-	if _, simple := goal.(*Request); simple {
-		return nil, nil
+	// The vigil comes before the check: see moved.
+	v := &vigil{frame: f, goal: goal, doomed: make(chan error, 1)}
+	joins := map[*Join]bool(nil)
+	if _, simple := goal.(*Request); !simple {
+		joins = map[*Join]bool{}
 	}
-	v := &vigil{frame: f, goal: goal, by: by, doomed: make(chan error, 1)}
-	joins := map[*Join]bool{}
-	goal.walk(joins, func(*Request) {})
+	goal.walk(joins, func(r *Request) {
+		r.awake.Add(1)
+		r.vigils = append(r.vigils, v)
+		v.of = append(v.of, r)
+	})
 	for j := range joins {
 		if j.first {
 			j.vigils = append(j.vigils, v)
 			v.at = append(v.at, j)
 		}
 	}
+	if err := f.check(goal, nil); err != nil {
+		v.end()
+		return nil, err
+	}
 	return v, nil
+}
+
+// moved tells those who wait for r from inside of objects, if it can only end now
+// when they have gone on: it has arrived at another object than the one at which it
+// was when their waits began.
+//
+// Nobody is missed. Whoever enters adds to awake before he looks where r is, and r
+// has arrived before awake is read here. So either he is seen, or he sees r here.
+func (r *Request) moved() {
+	if r.awake.Load() == 0 {
+		return
+	}
+	graph.Lock()
+	defer graph.Unlock()
+	alarm(r.vigils)
 }
 
 // leave ends what enter began.
@@ -185,7 +214,7 @@ func (f *Frame) erase(goal Awaited) {
 // graph.
 func (f *Frame) check(goal Awaited, by quitter) error {
 	circle := f.circle(goal)
-	if circle == nil || by != nil && !by.quit() {
+	if circle == nil || by != nil && !by.quit() { // too late: it is about to run
 		return nil
 	}
 	f.erase(goal)
@@ -294,12 +323,13 @@ func (m *Mailbox) frames() (frames []*Frame) {
 	return frames
 }
 
-// pending reports whether the request has not ended. One that has been answered
-// holds nobody up, though its caller may not have taken notice yet.
+// pending reports whether the request waits or runs. One that has been answered
+// holds nobody up, though its caller may not have taken notice yet; nor does one of
+// several that has not been handed in.
 func (r *Request) pending() bool {
 	m := r.lock()
 	defer m.mu.Unlock()
-	return !r.Ended()
+	return !r.Ended() && r.State() != kernel.Fresh
 }
 
 // String names the request: object and operation.

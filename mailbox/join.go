@@ -93,21 +93,33 @@ func (j *Join) Lose(i int) {
 		return
 	}
 	(*parts)[i].lost = true
-	for _, v := range slices.Clone(j.vigils) {
-		if err := v.frame.check(v.goal, v.by); err != nil {
+	alarm(j.vigils)
+}
+
+// alarm tells those of the waits that have become hopeless. The caller holds graph.
+func alarm(vigils []*vigil) {
+	for _, v := range slices.Clone(vigils) {
+		if err := v.frame.check(v.goal, nil); err != nil {
 			v.end()
 			v.doomed <- err // there is room: the vigil has ended with this
 		}
 	}
 }
 
+// out reports whether the first-of cannot follow from the part any more: it has
+// ended, or is one of a selection that another one has been chosen from.
+func (p *part) out() bool {
+	r, ok := p.Awaited.(*Request)
+	return p.lost || ok && r.lost()
+}
+
 // vigil is the wait of a body for something that may become hopeless meanwhile.
 type vigil struct {
 	frame  *Frame
 	goal   Awaited
-	by     quitter
 	doomed chan error
 	at     []*Join // guarded by graph, as all that follows
+	of     []*Request
 }
 
 // end lets nobody tell the body any more.
@@ -117,7 +129,13 @@ func (v *vigil) end() {
 			j.vigils = slices.Delete(j.vigils, i, i+1)
 		}
 	}
-	v.at = nil
+	for _, r := range v.of {
+		if i := slices.Index(r.vigils, v); i >= 0 {
+			r.vigils = slices.Delete(r.vigils, i, i+1)
+			r.awake.Add(-1)
+		}
+	}
+	v.at, v.of = nil, nil
 }
 
 func (r *Request) walk(_ map[*Join]bool, visit func(*Request)) { visit(r) }
@@ -153,7 +171,7 @@ func (j *Join) stuck(s *search) bool {
 	}
 	if !j.Settled() {
 		for p := range j.left() {
-			if p.lost {
+			if p.out() {
 				continue
 			}
 			if stuck = p.stuck(s); stuck != j.first {
@@ -200,7 +218,7 @@ func (j *Join) way(s *search, body string) (links []Link, back bool) {
 	}
 	s.told[j] = true
 	for p := range j.left() {
-		if p.lost || !p.stuck(s) {
+		if p.out() || !p.stuck(s) {
 			continue
 		}
 		further, found := p.way(s, body)

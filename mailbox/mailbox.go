@@ -455,16 +455,18 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			if !r.claim() {
 				continue // another one of its selection runs, and nobody asks about this
 			}
-		case r.lost() || gone != nil && r.sel != nil:
-			// Its caller is about to withdraw it, or does not wait for it any more.
-			k.Withdraw(next)
+		case r.lost():
+			k.Withdraw(next) // nobody waits for it any more, and it is about to be withdrawn anyway
+			continue
+		case gone != nil && !r.claim():
+			k.Withdraw(next) // likewise, since we looked
 			continue
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question
 			err = gone
 		case gone != nil:
 			k.Withdraw(next)
-			err = gone
+			r.lapsed, err = len(r.ran.last) == 0, gone
 		case err == nil && m.config.Timed:
 			m.measure(r)
 		}
@@ -525,6 +527,9 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 		switch {
 		case !m.carryOut(r, err):
 			out = nil // it waits here again
+			if r == self && !r.called() {
+				self = nil // who has posted it has better things to do than to run all that follows
+			}
 		case r == self && r.called():
 			self, out, r.ended = nil, nil, true // its caller is here
 		case r == self:
@@ -585,6 +590,9 @@ func (m *Mailbox) lend(may bool) int {
 
 // Dispatcher returns whose thread runs the bodies, or nil if it is a caller's.
 func (m *Mailbox) Dispatcher() Dispatcher { return m.config.Dispatcher }
+
+// Busy reports whether somebody owns the object.
+func (m *Mailbox) Busy() bool { return m.Word.Load()&held != 0 }
 
 // Closed reports whether the object takes no more requests.
 func (m *Mailbox) Closed() bool {

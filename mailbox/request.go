@@ -41,7 +41,8 @@ type Request struct {
 	Ticket bool
 
 	granted bool // the token says: the object is yours, run
-	ended   bool // it was run by its own caller
+	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
+	lapsed  bool // its context ended before any body ran
 
 	Completion // of a Post
 
@@ -59,9 +60,12 @@ type Request struct {
 	sel   *Selection      // it is one of several, of which one is to run
 	hop   *Hop            // its body has asked for this, and has returned
 
-	ran       []string // the bodies that have run, of one that has been requeued
-	committed bool     // may not be withdrawn any more
-	overdue   bool     // has been reported to wait for too long
+	ran       Turns // the bodies that have run, of one that has been requeued
+	committed bool  // may not be withdrawn any more
+	overdue   bool  // has been reported to wait for too long
+
+	vigils []*vigil     // of bodies that wait for it, posted as it was; guarded by graph
+	awake  atomic.Int32 // how many there are
 
 	wake    chan struct{} // of a Call, or with a Ticket: one token, when it is granted or has ended
 	unwatch func() bool   // of a Post: ends the watch over its context; guarded by mu until it runs
@@ -86,7 +90,7 @@ func (r *Request) called() bool { return r.wake != nil && !r.Ticket }
 func (r *Request) Forget() {
 	r.Body = r.home
 	r.box.Store(nil)
-	r.ctx, r.frame, r.view, r.sel, r.hop, r.ran = nil, nil, nil, nil, nil, nil
+	r.ctx, r.frame, r.view, r.sel, r.hop, r.ran = nil, nil, nil, nil, nil, Turns{}
 	r.Fresh()
 }
 
@@ -114,10 +118,13 @@ func (r *Request) fail(err error) {
 	if mayName(err) {
 		err = Named(r.box.Load().host.Name(), err)
 	}
-	if len(r.ran) > 0 {
-		err = &RequeuedError{Ran: r.ran, Cause: err}
-	}
-	r.Body.Fail(err)
+	r.Body.Fail(r.ran.Failed(err))
+}
+
+// lapse is fail for a request whose context has ended.
+func (r *Request) lapse(err error) {
+	r.lapsed = len(r.ran.last) == 0
+	r.fail(err)
 }
 
 // gone returns the error of the request's context, if that has ended and the
@@ -148,7 +155,7 @@ func Bubbled(now time.Duration) bool { return now < 0 }
 func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	r.box.Store(m)
+	r.box.Store(m) // for fail
 	if c := m.closed; c != nil {
 		m.mu.Unlock()
 		r.fail(c.err)
@@ -199,7 +206,7 @@ func (m *Mailbox) join(r *Request, falsePart string) bool {
 // call is the way of a request whose caller waits. It is called with mu held.
 func (m *Mailbox) call(r *Request, owner bool, falsePart string) {
 	m.arrive(r, falsePart)
-	switch {
+	switch { // nobody but us puts the record back, whatever has become of r
 	case !owner:
 		m.mu.Unlock()
 	case m.config.Dispatcher != nil:
@@ -246,19 +253,21 @@ func (m *Mailbox) wait(r *Request) {
 	}
 }
 
-// told carries on when the token has been taken of a request that is here.
-func (m *Mailbox) told(r *Request, chain *Frame) {
+// told carries on when the token has been taken of a request that is here. It
+// reports false if the request was granted and does not run, as its context has
+// ended.
+func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	r.ended = true // nothing is owed to us, and Forsake has nothing to do
 	if !r.granted {
-		return
+		return true
 	}
 	// The object is ours.
 	if err := r.gone(); err != nil {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
 		m.serve(nil, 0, false) // its caller has better things to do than to serve others
-		r.fail(err)
-		return
+		r.lapse(err)
+		return false
 	}
 	r.Body.Run()
 	m.mu.Lock()
@@ -269,6 +278,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) {
 		r.ended = false
 	}
 	m.serve(self, m.lend(chain == nil), false)
+	return true
 }
 
 // over says to the kernel that the body of r has returned, unless it asks to be
@@ -285,7 +295,7 @@ func (m *Mailbox) over(r *Request) bool {
 // Prepare makes r a new request, which is about to be handed in.
 func (r *Request) Prepare(ctx context.Context, now time.Duration) {
 	r.ctx, r.ends, r.since = ctx, ctx.Done() != nil, now
-	r.granted, r.ended, r.committed = false, false, false
+	r.granted, r.ended, r.committed, r.lapsed = false, false, false, false
 }
 
 // present makes r a request of this object. The caller holds mu.
@@ -299,13 +309,22 @@ func (m *Mailbox) present(r *Request) {
 	}
 }
 
-// arrive hands r to the kernel. The caller holds mu and has engaged.
+// arrive hands r to the kernel. The caller holds mu and has engaged. If r is
+// posted, and told, it may have ended when arrive returns, so that its record
+// belongs to somebody else: queues that are full are looked after here, and mu is
+// free meanwhile.
 func (m *Mailbox) arrive(r *Request, falsePart string) {
 	m.present(r)
 	k := m.kernel()
 	k.Arrive(&r.Request)
 	if falsePart != "" {
 		k.Refuted(&r.Request, falsePart)
+	}
+	switch {
+	case !r.called():
+		r.heed()
+	case r.sel != nil && r.sel.watched && r.sel.winner.Load() == nil:
+		r.unwatch = context.AfterFunc(r.ctx, r.expire)
 	}
 	if m.config.bounded {
 		m.turnAway()
@@ -355,16 +374,16 @@ func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, no
 }
 
 func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
+	leaf, chain := r.Leaf, ChainOf(r.ctx)
 	m.arrive(r, falsePart)
-	r.heed()
-	switch {
+	switch { // r itself is only compared with others from here on
 	case !owner:
 		m.mu.Unlock()
 	case m.config.Dispatcher != nil:
 		m.mu.Unlock()
 		m.config.Dispatcher.Dispatch(m)
-	case r.Leaf:
-		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
+	case leaf:
+		m.serve(r, m.lend(chain == nil), false)
 	default:
 		m.serve(nil, 0, false)
 	}
@@ -374,7 +393,7 @@ func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 // held, before anybody can run the request, so that the watch is in place whatever
 // happens; the watcher takes mu first.
 func (r *Request) heed() {
-	if r.ends {
+	if r.ends && r.unwatch == nil {
 		r.unwatch = context.AfterFunc(r.ctx, func() { r.WithdrawAll(r.ctx.Err()) })
 	}
 }
@@ -388,7 +407,16 @@ func (m *Mailbox) Withdraw(r *Request) bool {
 
 // withdraw is Withdraw with mu held, and releases it.
 func (m *Mailbox) withdraw(r *Request) bool {
-	if r.committed || !m.kernel().Withdraw(&r.Request) {
+	if r.committed {
+		m.mu.Unlock()
+		return false
+	}
+	return m.remove(r)
+}
+
+// remove is withdraw for a request that may be committed.
+func (m *Mailbox) remove(r *Request) bool {
+	if !m.kernel().Withdraw(&r.Request) {
 		m.mu.Unlock()
 		return false
 	}
@@ -485,28 +513,33 @@ func (r *Request) Redeem(ctx context.Context) error {
 		return nil
 	default:
 	}
+	var doomed <-chan error
 	if chain := ChainOf(ctx); chain != nil {
 		v, err := chain.enter(r, nil)
 		defer chain.leave(r, v)
 		if err != nil {
 			return err
 		}
+		doomed = v.doomed
 	}
 	done := ctx.Done()
-	if done == nil {
+	if done == nil && doomed == nil {
 		<-r.wake
 		return nil
 	}
+	var err error
 	select {
 	case <-r.wake:
 		return nil
 	case <-done:
+		err = ctx.Err()
+	case err = <-doomed:
 	}
 	select {
 	case <-r.wake: // a result that is there is returned, whatever the context
 		return nil
 	default:
-		return ctx.Err()
+		return err
 	}
 }
 

@@ -34,7 +34,7 @@ type Hop struct {
 }
 
 // Ran says which bodies have run for r before the one that hands it in.
-func (r *Request) Ran(names ...string) { r.ran = names[:len(names)-1] }
+func (r *Request) Ran(before Turns) { r.ran = before }
 
 // Requeue says what the body of r, which is about to return, asks for.
 func (r *Request) Requeue(h *Hop) { r.hop = h }
@@ -42,12 +42,11 @@ func (r *Request) Requeue(h *Hop) { r.hop = h }
 // board makes r a request for what h asks. The caller holds the mu of the box, or
 // nobody else can know of r.
 func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
-	from := r.box.Load()
-	r.ran = append(r.ran, from.nameOf(r))
+	r.ran.Add(r.box.Load(), r.Op)
 	r.hop = nil
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
-	r.Op, r.Key, r.Try = h.Op, h.Key, false
-	r.granted, r.ended = false, false
+	// It is refused by a full queue: nobody's thread waits at a door for it.
+	r.Op, r.Key, r.Try, r.Patient = h.Op, h.Key, false, false
 	if !h.Keep {
 		r.since = now
 	}
@@ -61,20 +60,17 @@ func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 // An end of the context that comes before this is seen here; one that comes later
 // finds r in its queue, as both look under mu.
 func (m *Mailbox) requeue(r *Request, h *Hop) bool {
-	op := r.Op
+	// The kernel asks what the body can have opened, and so is told of its end as
+	// long as r is still a request for that; and it sorts r in by what the policy
+	// sees, which therefore has to be brought up to date in between.
+	m.kernel().Complete(&r.Request)
 	r.board(h, m, Now())
 	if err := r.gone(); err != nil {
-		r.Op, op = op, r.Op
-		m.kernel().Complete(&r.Request)
-		r.Op = op
 		r.fail(err)
 		return false
 	}
-	r.Op = op // of the body that has returned, until the kernel is told
-	m.kernel().Requeue(&r.Request, h.Op, h.Key, h.Keep)
-	if m.config.Rank != nil || m.config.Views {
-		m.appraise(r)
-	}
+	m.present(r)
+	m.kernel().Enter(&r.Request, h.Keep)
 	return true
 }
 
@@ -82,22 +78,38 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 // as often as it does. It runs on the caller's goroutine, which nobody else knows
 // of meanwhile: the request is in no queue, and its token has been taken.
 func (r *Request) follow() {
-	for h := r.hop; h != nil; h = r.hop {
-		m := h.Box
-		r.board(h, m, Now())
-		if err := r.gone(); err != nil {
-			r.fail(err)
-			return
-		}
+	for r.hop != nil {
+		m := r.depart()
+		r.ended = false
 		m.mu.Lock()
-		r.box.Store(m)
-		if c := m.closed; c != nil {
+		if err := m.turnsAway(r); err != nil {
 			m.mu.Unlock()
-			r.fail(c.err)
+			r.ended = true
+			r.fail(err)
 			return
 		}
 		m.call(r, m.engage(), "")
 	}
+}
+
+// depart makes r, whose body has asked for another object, a request of that, at
+// which it has yet to arrive. Nobody looks at r any more under the mu of the object
+// that it leaves, once its box says so.
+func (r *Request) depart() *Mailbox {
+	h, from, now := r.hop, r.box.Load(), Now()
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	r.board(h, h.Box, now)
+	r.box.Store(h.Box)
+	return h.Box
+}
+
+// turnsAway returns why r cannot arrive, or nil. The caller holds mu.
+func (m *Mailbox) turnsAway(r *Request) error {
+	if m.closed != nil {
+		return m.closed.err
+	}
+	return r.gone()
 }
 
 // move takes a posted request, whose body has asked for another object, there. It
@@ -108,30 +120,24 @@ func (r *Request) follow() {
 // when the request has arrived: either whoever withdraws finds it there, or he has
 // come before and the context's end is seen.
 func (r *Request) move() {
-	h, from := r.hop, r.box.Load()
-	now := Now()
-	from.mu.Lock() // nobody looks at r under this mu any more, once box says so
-	r.board(h, h.Box, now)
-	r.box.Store(h.Box)
-	from.mu.Unlock()
-
-	m := h.Box
+	m := r.depart()
 	m.mu.Lock()
-	err := r.gone()
-	if c := m.closed; c != nil {
-		err = c.err
-	}
-	if err != nil {
+	if err := m.turnsAway(r); err != nil {
 		m.mu.Unlock()
 		r.fail(err)
 		r.settle()
 		return
 	}
+	told, owner := r.Told, m.engage()
 	m.arrive(r, "")
-	owner := m.engage()
+	// From here on r may be run by others, and have ended; and if it was told, its
+	// record be in its next life.
 	m.mu.Unlock()
 	if owner {
 		m.workers().Dispatch(m)
+	}
+	if !told {
+		r.moved()
 	}
 }
 
@@ -193,14 +199,76 @@ func (m *Mailbox) goOn(r *Request, l Leaving) bool {
 // RequeuedError fails a request that has been requeued, and did not run again. The
 // bodies that had run are listed; what they did is done.
 type RequeuedError struct {
-	Ran   []string // object and operation, in the order in which they ran
-	Cause error
+	// Ran are the last of them, 64 at most, as object and operation, in the order in
+	// which they ran; Earlier is how many ran before these.
+	Ran     []string
+	Earlier int
+	Cause   error
 }
 
 // Error implements error.
 func (e *RequeuedError) Error() string {
-	return fmt.Sprintf("%v (after %s had run)", e.Cause, strings.Join(e.Ran, ", "))
+	earlier := ""
+	if e.Earlier > 0 {
+		earlier = fmt.Sprintf("%d others and ", e.Earlier)
+	}
+	return fmt.Sprintf("%v (after %s%s had run)", e.Cause, earlier, strings.Join(e.Ran, ", "))
 }
 
 // Unwrap returns the cause.
 func (e *RequeuedError) Unwrap() error { return e.Cause }
+
+// turn is a body that has run.
+type turn struct {
+	box *Mailbox
+	op  int
+}
+
+// Turns are the last of the bodies that have run for a request. There may be any
+// number, so that not all are kept.
+type Turns struct {
+	last    []turn
+	earlier int
+}
+
+const keptTurns = 64
+
+// Add adds the body of an operation of the object with the box.
+func (t *Turns) Add(box *Mailbox, op int) {
+	if len(t.last) == 2*keptTurns {
+		t.last = t.last[:copy(t.last, t.last[keptTurns:])]
+		t.earlier += keptTurns
+	}
+	t.last = append(t.last, turn{box, op})
+}
+
+// AddAll adds those of another, which came later.
+func (t *Turns) AddAll(later Turns) {
+	for _, one := range later.last {
+		t.Add(one.box, one.op)
+	}
+	t.earlier += later.earlier
+}
+
+// Failed returns the error of a request that fails because of the cause, after
+// these have run.
+func (t *Turns) Failed(cause error) error {
+	if len(t.last) == 0 {
+		return cause
+	}
+	skip := max(len(t.last)-keptTurns, 0)
+	e := &RequeuedError{Earlier: t.earlier + skip, Cause: cause}
+	later, _ := cause.(*RequeuedError) // others have run after these
+	for _, one := range t.last[skip:] {
+		e.Ran = append(e.Ran, one.box.host.Name()+"."+one.box.config.Rules.Operations[one.op].Name)
+	}
+	if later != nil {
+		e.Ran, e.Cause = append(e.Ran, later.Ran...), later.Cause
+		skip := max(len(e.Ran)-keptTurns, 0)
+		e.Ran, e.Earlier = e.Ran[skip:], e.Earlier+skip
+		if later.Earlier > 0 {
+			e.Ran, e.Earlier = later.Ran, e.Earlier+len(e.Ran)-len(later.Ran)+later.Earlier
+		}
+	}
+	return e
+}

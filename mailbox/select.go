@@ -17,11 +17,16 @@ import (
 // others out of their queues, before the body runs and before the caller is told;
 // an owner who meets one of them in between drops it. So whoever can know that one
 // has been chosen finds the others gone.
+//
+// That includes those that are still to be handed in. The caller looks at the winner
+// in the step in which he hands in a request, and the winner's thread takes the mu of
+// every object, whether the request is there already or not: either it comes later
+// and finds the request, or its claim came first and is seen.
 type Selection struct {
 	winner   atomic.Pointer[Request]
-	requests []*Request // not changed from the first arrival on
-	boxes    []*Mailbox
+	requests []*Request    // not changed from the first arrival on
 	wake     chan struct{} // of all of them; the winner's token
+	watched  bool          // the requests' contexts may end before the caller's
 }
 
 // nobody is the winner of a selection that its caller has given up.
@@ -45,24 +50,50 @@ func (r *Request) lost() bool {
 // retire takes the others of r's selection, which r has won, out of their queues.
 // It is called without mu, and takes that of one other mailbox at a time, which is
 // never held for long.
-//
-// One that has not arrived yet has no box, or has one and is not waiting; its
-// caller, who is on the way, looks at the winner after it has arrived.
 func (r *Request) retire() {
 	if r.sel != nil {
 		r.sel.clear(r)
 	}
 }
 
-// clear withdraws all requests but one.
+// clear takes all requests but one back from their objects, which do not look at
+// them any more when it returns.
 func (s *Selection) clear(but *Request) {
 	for _, other := range s.requests {
 		if other != but {
-			if m := other.box.Load(); m != nil {
-				m.Withdraw(other)
-			}
+			other.lock().drop(other)
 		}
 	}
+}
+
+// drop lets the kernel forget a request that has lost. It may have failed, and that
+// not been told, as the owner tells one at a time: then nobody will be told. It is
+// called with mu held, and releases it.
+func (m *Mailbox) drop(r *Request) {
+	k := m.queues.Load()
+	switch {
+	case k == nil:
+		m.mu.Unlock()
+	case k.Withdraw(&r.Request):
+		m.reconsider()
+	default:
+		k.Drop(&r.Request)
+		m.mu.Unlock()
+	}
+}
+
+// expire ends the wait of one request of a selection whose own context has ended: it
+// is chosen, and fails. One that has not arrived looks at its context when it does.
+func (r *Request) expire() {
+	m := r.lock()
+	if !r.Waits() || r.committed || !r.claim() {
+		m.mu.Unlock()
+		return
+	}
+	m.remove(r)
+	r.retire()
+	r.lapse(r.ctx.Err())
+	r.settle()
 }
 
 // quit implements quitter: the caller gives up, unless one has been claimed.
@@ -80,15 +111,18 @@ func (s *Selection) Begin() {
 		s.wake = make(chan struct{}, 1)
 	}
 	s.winner.Store(nil)
-	s.boxes, s.requests = s.boxes[:0], s.requests[:0]
+	s.watched = false
 }
 
-// Add makes r one of the requests, to be handed in at the box.
-func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.Duration) {
-	r.box.Store(nil)
+// Add makes r one of the requests, to be handed in at the box. Its context may be
+// derived from the caller's; then own says so, and the record must not be used for
+// another request.
+func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.Duration, own bool) {
+	r.box.Store(box)
 	r.sel, r.wake = s, s.wake
 	r.Prepare(ctx, now)
-	s.boxes, s.requests = append(s.boxes, box), append(s.requests, r)
+	s.requests = append(s.requests, r)
+	s.watched = s.watched || own
 }
 
 // Select hands in the requests, of which one is to run, and waits until it has
@@ -98,39 +132,48 @@ func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.
 // once the later ones are not handed in.
 func (s *Selection) Select(ctx context.Context) (int, error) {
 	s.handIn()
-	if !s.decidedHere() {
+	if w := s.winner.Load(); w == nil || !w.ended {
 		if err := s.wait(ctx, ChainOf(ctx)); err != nil {
 			return -1, err
 		}
 	}
 	won := s.winner.Load()
 	won.follow()
+	if won.lapsed {
+		if err := ctx.Err(); err != nil {
+			return -1, err
+		}
+	}
 	return slices.Index(s.requests, won), nil
 }
 
 // Clear lets go of the requests.
 func (s *Selection) Clear() {
-	clear(s.boxes)
+	for _, r := range s.requests {
+		if r.unwatch != nil {
+			r.unwatch()
+			r.unwatch = nil
+		}
+	}
 	clear(s.requests)
-}
-
-// decidedHere reports whether the winner has ended without a token.
-func (s *Selection) decidedHere() bool {
-	w := s.winner.Load()
-	return w != nil && w.ended
+	s.requests = s.requests[:0]
 }
 
 // handIn hands in the requests until one has been claimed.
 func (s *Selection) handIn() {
-	for i, r := range s.requests {
-		m := s.boxes[i]
+	for _, r := range s.requests {
+		m := r.box.Load()
 		m.mu.Lock()
-		if c := m.closed; c != nil {
-			r.box.Store(m)
+		if s.winner.Load() != nil {
+			m.mu.Unlock()
+			return
+		}
+		if err := m.turnsAway(r); err != nil {
+			r.lapsed = m.closed == nil
 			m.mu.Unlock()
 			if r.claim() {
-				s.clear(r)
-				r.fail(c.err)
+				r.retire()
+				r.fail(err)
 				r.ended = true
 			}
 			return
@@ -145,12 +188,6 @@ func (s *Selection) handIn() {
 			m.config.Dispatcher.Dispatch(m)
 		default:
 			m.serve(r, 0, false)
-		}
-		if w := s.winner.Load(); w != nil {
-			if w != r {
-				m.Withdraw(r)
-			}
-			return
 		}
 	}
 }
@@ -176,6 +213,15 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		if s.quit() {
 			return ctx.Err()
 		}
+		// One has been claimed. It waits nevertheless if it has been requeued, or if
+		// whoever claimed it has died in a guard that it had to ask then.
+		w := s.winner.Load()
+		if w.box.Load().Withdraw(w) {
+			w.retire()
+			w.lapse(ctx.Err())
+			w.ended = true
+			return nil
+		}
 		<-s.wake
 	}
 	r := s.winner.Load()
@@ -190,7 +236,7 @@ func (s *Selection) Forsake() {
 	if s.quit() {
 		return
 	}
-	if w := s.winner.Load(); w != nil && w != nobody {
+	if w := s.winner.Load(); w != nobody {
 		w.Forsake()
 	}
 }

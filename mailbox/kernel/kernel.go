@@ -567,6 +567,15 @@ func (k *Kernel) Withdraw(r *Request) bool {
 	return true
 }
 
+// Drop lets go of a request that has failed, so that Next does not report that.
+// If it has not failed, or that has been reported, nothing is changed.
+func (k *Kernel) Drop(r *Request) {
+	if r.state == Failed {
+		k.failed.remove(r)
+		r.state, r.err = Done, nil
+	}
+}
+
 // Rerank gives a request another rank, and reports whether it was waiting; if not,
 // nothing is changed. It may have failed by now, with its policy.
 func (k *Kernel) Rerank(r *Request, rank int64) bool {
