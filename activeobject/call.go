@@ -196,7 +196,7 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 	case o.class.filters != nil:
 		return op.intercepted(ctx, o, arg, how, p)
 	}
-	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
+	if op.leaf != nil && op.looks&guards.AtWaiting == 0 && !op.headOfLine {
 		if err := op.checkKey(o, arg); err != nil {
 			return r, err
 		}
