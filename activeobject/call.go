@@ -209,7 +209,7 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 	case o.class.filters != nil:
 		return op.intercepted(ctx, o, arg, how, p)
 	}
-	if op.leaf != nil && op.looks&guards.AtWaiting == 0 {
+	if op.leaf != nil && op.looks&guards.AtWaiting == 0 && !op.headOfLine {
 		if err := op.checkKey(o, arg); err != nil {
 			return r, err
 		}
@@ -229,6 +229,7 @@ func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, ho
 // is false, queues the request.
 func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, w uint64, how manner, p **request[T, A, R]) (r R, err error) {
 	at := asking
+	counted := o.class.config.Counted
 	defer func() {
 		if at != finished {
 			op.caught(o, at, recover(), &err)
@@ -239,6 +240,9 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 		}
 	}()
 	if op.guard != "" {
+		if counted {
+			o.box.Count(op.index, false, 1)
+		}
 		if falsePart := op.ask(o, arg); falsePart != "" {
 			at = finished
 			switch how {
@@ -293,6 +297,9 @@ func (op *Operation[T, A, R]) release(ctx context.Context, o *Object[T], arg A, 
 		l.Opens = op.opener(o, arg)
 	}
 	gone := o.box.Look(&l)
+	if gone || !op.changed { // or else the kernel is told that it has ended
+		o.box.Count(op.index, true, 0)
+	}
 	*at = finished
 	if !gone {
 		o.box.Yield(l)
@@ -321,6 +328,9 @@ func (op *Operation[T, A, R]) caught(o *Object[T], at int, value any, err *error
 		// out, as it asks again.
 		*err = o.guardError(op.index, value)
 	case at == running:
+		if !op.changed { // which the kernel takes for one that has not run
+			o.box.Count(op.index, true, 0)
+		}
 		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
 	}
 	o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed})

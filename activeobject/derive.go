@@ -366,10 +366,10 @@ func (op *Operation[T, A, R]) settle(index int) {
 		}
 	}
 	op.idle = mailbox.Idle(op.typ.tag)
-	if op.leaf == nil || op.looks&guards.AtWaiting != 0 || op.keyed != nil {
+	if op.leaf == nil || op.looks&guards.AtWaiting != 0 || op.keyed != nil || op.headOfLine {
 		// No fast path: bodies that may block are known to the kernel, so that circles
-		// of waiting can be followed; a request that arrives counts itself; and a key
-		// is looked at before anybody takes the object.
+		// of waiting can be followed; a request that arrives counts itself; a key is
+		// looked at before anybody takes the object; and nobody passes a head of line.
 		op.idle = mailbox.Never
 	}
 }

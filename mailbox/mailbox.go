@@ -34,6 +34,7 @@ package mailbox
 
 import (
 	"context"
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -318,7 +319,15 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 			return false
 		}
 	}
-	return m.Word.CompareAndSwap(w, w&^(held|0xffff<<opShift))
+	if !m.Word.CompareAndSwap(w, w&^(held|0xffff<<opShift)) {
+		return false
+	}
+	if m.extras != nil {
+		for ops := l.Asked; ops != 0; ops &= ops - 1 {
+			m.Count(bits.TrailingZeros64(ops), false, 1)
+		}
+	}
+	return true
 }
 
 // Yield gives the object back and serves those who can start. The caller has
@@ -467,7 +476,7 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 		case gone != nil:
 			k.Withdraw(next)
 			r.lapsed, err = len(r.ran.last) == 0, gone
-		case err == nil && m.config.Timed:
+		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)
 		}
 		return r, err

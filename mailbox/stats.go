@@ -15,8 +15,8 @@ type Stats struct {
 	// What the scheduler has counted, and, of an object that counts them, the
 	// starts and guard evaluations of requests that found it idle.
 	kernel.Stats
-	// WaitingTimes is how long requests waited before they started; nil unless the
-	// object measures it.
+	// WaitingTimes is how long requests that could not start at once waited before
+	// they started; nil unless the object measures it.
 	WaitingTimes Histogram `json:"waiting_times_us,omitempty"`
 }
 
@@ -59,6 +59,7 @@ type extras struct {
 	fast    []fastCounts // per operation, if the object counts
 	waits   []Histogram  // per operation, if it measures; guarded by mu
 	guarded bool         // a look for overdue requests is on its way; guarded by mu
+	unseen  bool         // a request has come since the last one began; guarded by mu
 }
 
 // fastCounts are the counts of what the kernel does not see.

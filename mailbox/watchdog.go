@@ -14,7 +14,8 @@ import (
 // guard sees to it that r is looked at in time. The caller holds mu.
 func (m *Mailbox) guard(r *Request) {
 	r.overdue = false
-	if x := m.extras; !x.guarded {
+	x := m.extras
+	if x.unseen = true; !x.guarded {
 		x.guarded = true
 		time.AfterFunc(m.config.Patience, m.look)
 	}
@@ -26,6 +27,7 @@ func (m *Mailbox) look() {
 	next := time.Duration(-1)
 	now := Now()
 	m.mu.Lock()
+	m.extras.unseen = false
 	k := m.kernel()
 	c := k.Inspect()
 	for c.Next(chunk, func(kr *kernel.Request, position int, why kernel.Reason) {
@@ -44,6 +46,9 @@ func (m *Mailbox) look() {
 		m.mu.Lock()
 	}
 	c.Close()
+	if m.extras.unseen && next < 0 {
+		next = m.config.Patience // it came while we looked, perhaps where we had been
+	}
 	if m.extras.guarded = next >= 0; m.extras.guarded {
 		time.AfterFunc(next, m.look)
 	}

@@ -20,6 +20,10 @@ type Stats struct {
 	LongestBypass int `json:"longest_bypass"`
 }
 
+// Waited reports whether r, which Next has just returned to be started, could not
+// start at once.
+func (k *Kernel) Waited(r *Request) bool { return r.rest != k.rests }
+
 // counters are what a queue counts.
 type counters struct {
 	started, waited, withdrawn, refused, asked uint64

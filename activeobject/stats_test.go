@@ -1,0 +1,291 @@
+package activeobject_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// recorder is a slog handler that keeps what it is given, as text.
+type recorder struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *recorder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
+
+func (r *recorder) Write(line []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, string(line))
+	return len(line), nil
+}
+
+// with returns the lines that contain the text.
+func (r *recorder) with(text string) (lines []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.lines {
+		if strings.Contains(l, text) {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+func (r *recorder) count(text string) int { return len(r.with(text)) }
+
+func TestStatsCountWhatHasHappened(t *testing.T) {
+	ts := newTanks()
+	ts.drain.Bounded(2, activeobject.Refuse)
+	everywhere(t, func(t *testing.T, s *scene) {
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counted())
+		require.Equal(t, activeobject.Stats{Operation: "drain", WaitingTimes: mailbox.Histogram{}}, ts.drain.Stats(o))
+		for range 3 {
+			ts.fill.Call(background, o, 0)
+		}
+		ctx, cancel := context.WithCancel(background)
+		gone := calling(ctx, o, ts.drain, None{})
+		waiting(t, o, ts.drain, 1)
+		stays := calling(background, o, ts.drain, None{})
+		waiting(t, o, ts.drain, 2)
+		_, err := ts.drain.Call(background, o, None{})
+		require.ErrorIs(t, err, activeobject.ErrFull)
+		_, err = ts.drain.Try(background, o, None{})
+		require.ErrorIs(t, err, activeobject.ErrRefused)
+		cancel()
+		<-gone
+		now := ts.drain.Stats(o)
+		require.EqualValues(t, 0, now.Starts)
+		require.EqualValues(t, 1, now.Withdrawals)
+		require.EqualValues(t, 1, now.Refusals)
+		require.GreaterOrEqual(t, now.Waits, uint64(2), "those that wait now included")
+		require.GreaterOrEqual(t, now.Evaluations, uint64(1))
+		ts.fill.Call(background, o, 1)
+		require.NoError(t, soon(t, s.system, stays).err)
+		// The count is there when the result is.
+		require.EqualValues(t, 4, ts.fill.Stats(o).Starts)
+		now = ts.drain.Stats(o)
+		require.EqualValues(t, 1, now.Starts)
+		require.EqualValues(t, 1, now.WaitingTimes.Count())
+		require.Len(t, o.Stats(), len(ts.Type.Operations()))
+
+		_, err = ts.fill.Send(background, o, 1).Await(background)
+		require.NoError(t, err)
+		_, err = ts.drain.Call(background, o, None{})
+		require.NoError(t, err)
+		require.EqualValues(t, 2, ts.drain.Stats(o).Starts)
+		require.EqualValues(t, 1, ts.drain.Stats(o).WaitingTimes.Count(), "it did not wait")
+		before := ts.drain.Stats(o).Evaluations
+		_, err = ts.drain.Try(background, o, None{})
+		require.Error(t, err)
+		require.Equal(t, before+1, ts.drain.Stats(o).Evaluations)
+	})
+}
+
+func TestStatsOfAnObjectThatDoesNotCountAreOfThoseThatWaited(t *testing.T) {
+	ts := newTanks()
+	everywhere(t, func(t *testing.T, s *scene) {
+		o := newObject(t, s, ts.Type, &dam{})
+		drained := calling(background, o, ts.drain, None{})
+		waiting(t, o, ts.drain, 1)
+		ts.fill.Call(background, o, 1)
+		require.NoError(t, soon(t, s.system, drained).err)
+		now := ts.drain.Stats(o)
+		require.EqualValues(t, 1, now.Starts)
+		require.EqualValues(t, 1, now.Waits)
+		require.Nil(t, now.WaitingTimes)
+		require.Equal(t, activeobject.Stats{Operation: "a"}, newLedgers().a.Stats(newObject(t, s, newLedgers().Type, &ledger{})))
+	})
+}
+
+func TestTheLongestBypassIsCounted(t *testing.T) {
+	l := newLedgers()
+	everywhere(t, func(t *testing.T, s *scene) {
+		for _, c := range []struct {
+			options []activeobject.Option
+			want    int
+		}{
+			{[]activeobject.Option{activeobject.Counted()}, 5},
+			{[]activeobject.Option{activeobject.MaxBypass(3)}, 3},
+			{nil, 0},
+		} {
+			o := newObject(t, s, l.Type, &ledger{}, append(c.options, activeobject.LIFO())...)
+			release := braked(t, s, o, l.hold)
+			results := l.queue(t, o, wishes("c1", "a2", "b3", "a4", "b5", "a6")...)
+			release()
+			for _, c := range results {
+				require.NoError(t, soon(t, s.system, c).err)
+			}
+			require.Equal(t, c.want, l.c.Stats(o).LongestBypass)
+		}
+	})
+}
+
+func TestStatsHaveAStableFormInJSON(t *testing.T) {
+	b, err := json.Marshal(activeobject.Stats{
+		Operation: "drain", Stats: kernel.Stats{Starts: 1, Waits: 2, Withdrawals: 3, Refusals: 4, Evaluations: 5, LongestBypass: 6},
+		WaitingTimes: mailbox.Histogram{0, 7},
+	})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"operation": "drain", "starts": 1, "waits": 2, "withdrawals": 3, "refusals": 4,
+		"guard_evaluations": 5, "longest_bypass": 6, "waiting_times_us": [0, 7]}`, string(b))
+}
+
+// inBubbles runs a test for objects of every configuration, each in a bubble with a
+// clock of its own. What the system logs is recorded.
+func inBubbles(t *testing.T, test func(t *testing.T, s *scene, log *recorder)) {
+	for name, option := range map[string]activeobject.Option{
+		"default": activeobject.Borrowed(), "without fast path": activeobject.WithoutFastPath(),
+		"pooled": activeobject.Pooled(), "dedicated": activeobject.Dedicated(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := &recorder{}
+				system := actor.NewSystem(actor.WithLogger(log.logger()))
+				defer system.Close(background)
+				test(t, &scene{name: name, system: system, options: []activeobject.Option{option}}, log)
+			})
+		})
+	}
+}
+
+func TestWaitingTimesAreMeasured(t *testing.T) {
+	ts := newTanks()
+	inBubbles(t, func(t *testing.T, s *scene, _ *recorder) {
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counted())
+		for _, wait := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Hour} {
+			drained := calling(background, o, ts.drain, None{})
+			synctest.Wait()
+			time.Sleep(wait) // the bubble's clock: it costs nothing
+			ts.fill.Call(background, o, 1)
+			<-drained
+		}
+		h := ts.drain.Stats(o).WaitingTimes
+		require.EqualValues(t, 4, h.Count())
+		require.EqualValues(t, 1, h[1], "a microsecond")
+		require.EqualValues(t, 1, h[10], "a millisecond: from 512 µs to 1024")
+		require.EqualValues(t, 1, h[20], "a second")
+		require.EqualValues(t, 1, h[32], "an hour")
+		require.Equal(t, 2*time.Microsecond, h.Quantile(0.25))
+		require.Equal(t, 1024*time.Microsecond, h.Quantile(0.5))
+		require.GreaterOrEqual(t, h.Quantile(1), time.Hour)
+		require.Zero(t, mailbox.Histogram{}.Quantile(0.5))
+	})
+}
+
+func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
+	const late = "waits for long"
+	ts := newTanks()
+	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Minute), activeobject.Named("pool"))
+		short := calling(background, o, ts.drain, None{})
+		synctest.Wait()
+		time.Sleep(59 * time.Second)
+		ts.fill.Call(background, o, 1)
+		<-short
+		time.Sleep(time.Hour)
+		require.Zero(t, log.count(late))
+
+		first := calling(background, o, ts.drain, None{})
+		synctest.Wait()
+		time.Sleep(30 * time.Second)
+		second := calling(background, o, ts.drain, None{})
+		synctest.Wait()
+		time.Sleep(30*time.Second + 1)
+		synctest.Wait()
+		require.Equal(t, 1, log.count(late))
+		line := log.with(late)[0]
+		for _, text := range []string{"pool", "operation=drain", "age=1m0s", "position=1", `guard \"`} {
+			require.Contains(t, line, text)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 2, log.count(late), "the other one, too")
+		time.Sleep(time.Hour)
+		require.Equal(t, 2, log.count(late), "each once")
+		ts.fill.Call(background, o, 2)
+		<-first
+		<-second
+
+		third := calling(background, o, ts.drain, None{}) // perhaps with the record of one of them
+		synctest.Wait()
+		time.Sleep(time.Minute + 1)
+		synctest.Wait()
+		require.Equal(t, 3, log.count(late))
+		<-o.Stop()
+		<-third
+	})
+}
+
+func TestTheWatchdogSaysWhatRuns(t *testing.T) {
+	ts := newTanks()
+	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Second))
+		b := newBrake()
+		busy := calling(background, o, ts.hold, b)
+		<-b.entered
+		filled := calling(background, o, ts.fill, 1)
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, log.count("waits for long"))
+		require.Contains(t, log.with("waits for long")[0], "running  hold")
+		close(b.let)
+		<-busy
+		<-filled
+	})
+}
+
+func TestTheWatchdogSurvivesItsHandler(t *testing.T) {
+	ts := newTanks()
+	inBubbles(t, func(t *testing.T, _ *scene, _ *recorder) {
+		system := actor.NewSystem(actor.WithLogger(slog.New(slog.NewTextHandler(bomb{}, nil))))
+		defer system.Close(background)
+		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Watchdog(time.Second)))
+		drained := calling(background, o, ts.drain, None{})
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		ts.fill.Call(background, o, 1)
+		require.NoError(t, (<-drained).err)
+	})
+}
+
+// bomb is a writer that panics.
+type bomb struct{}
+
+func (bomb) Write([]byte) (int, error) { panic("boom") }
+
+// A watchdog with many to look at lets others in between; who comes then is looked
+// at, too.
+func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
+	ts := newTanks()
+	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Second))
+		const n = 600
+		for range n {
+			ts.drain.Send(background, o, None{})
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		for range n {
+			ts.drain.Send(background, o, None{})
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 2*n, log.count("waits for long"))
+		<-o.Stop()
+	})
+}
