@@ -43,7 +43,7 @@ func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	r.ran = append(r.ran, from.nameOf(r))
 	r.hop = nil
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
-	r.Op, r.Key, r.Try = h.Op, h.Key, false
+	r.Op, r.Key, r.Try, r.Patient = h.Op, h.Key, false, false
 	r.granted, r.ended = false, false
 	if !h.Keep {
 		r.since = now
