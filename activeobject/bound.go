@@ -15,8 +15,9 @@ const (
 	// DropOldest fails the request that has waited longest, with a *FullError, and
 	// lets the new one wait in its place.
 	DropOldest = kernel.DropOldest
-	// Wait makes a Call wait for room, withdrawable, outside the queue. What has no
-	// goroutine that could wait (Send, Tell, a message, a requeue) is refused.
+	// Wait makes a Call, or a Select, wait for room, withdrawable, outside the queue.
+	// What has no goroutine that could wait (Send, Begin, Tell, a message) is refused;
+	// so is a requeue.
 	Wait = kernel.Wait
 )
 
@@ -33,8 +34,8 @@ func Bounded(n int, overflow Overflow) Option {
 	return func(s *settings) { s.bound = kernel.Bound{Max: n, Overflow: overflow} }
 }
 
-// Unbounded lets any number of requests wait. That is the default, unless the type
-// has another one. Bounds of single operations stay.
+// Unbounded lets any number of requests wait at the object. That is the default,
+// unless the type has another one. The bounds of its operations stay.
 func Unbounded() Option { return func(s *settings) { s.bound = kernel.Bound{} } }
 
 // Bounded lets no more than n requests wait for the operation at one object;

@@ -59,7 +59,17 @@
 //	}
 //
 // Call waits for the result; Send returns a Future of it, and Begin a Ticket, which
-// is good for one Await; Try refuses to wait; Tell forgets it. A request whose context ends while it waits never runs.
+// is good for one Await; Try refuses to wait; Tell forgets it. Select makes one of
+// several calls, the first that can run. A request whose context ends while it waits
+// never runs.
+//
+// A body that returns Requeue has its request wait again, for whatever operation.
+// What is worth no declaration is a function: Do runs it as a procedure, View as a
+// function; Until waits for a guard, and does nothing.
+//
+// Of those that can start, options say which does (ByArrival, LIFO, ByPriority,
+// Ordered and others), and how many may wait (Bounded); both can be defaults of a
+// type.
 package activeobject
 
 import (

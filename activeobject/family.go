@@ -15,7 +15,7 @@ import (
 // the key. Requests of one key share an answer of the guard. A key that nobody
 // waits for costs nothing.
 //
-//	turns = activeobject.EntryFamily(lifts, "stop", (*Lift).Stop, func(floor int) int { return floor }).
+//	stops = activeobject.EntryFamily(lifts, "stop", (*Lift).Stop, func(floor int) int { return floor }).
 //		WhenKey("at the floor", (*Lift).At)
 //
 // (Entry families are from Ada; ARM 9.5.2. There the index is of a discrete type;

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,4 +29,48 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	require.Contains(t, string(out), `account-1: 0 running, 1 waiting`)
 	require.Contains(t, string(out), `guard "covered" was false`)
 	require.Contains(t, string(out), "50 <nil>\n")
+}
+
+// Like the README's program, what the page shows has to compile and to do what it
+// says; so it is quoted from the examples, word by word.
+func TestTheSnippetsThatTheReadmeRefersToAreOfExamples(t *testing.T) {
+	var examples strings.Builder
+	for _, file := range []string{"example_test.go", "example_calling_test.go", "../actor/example_test.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		examples.WriteString(flush(string(text)))
+	}
+	page, err := os.ReadFile("../docs/calling.md")
+	require.NoError(t, err)
+	snippets := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, snippets)
+	for _, s := range snippets {
+		require.Contains(t, examples.String(), flush(s[1]))
+	}
+}
+
+// flush returns the lines of a text without what indents them.
+func flush(text string) string {
+	return regexp.MustCompile(`(?m)^[ \t]+`).ReplaceAllString(text, "")
+}
+
+func TestTheReadmeOfCallingHasEveryError(t *testing.T) {
+	page, err := os.ReadFile("../docs/calling.md")
+	require.NoError(t, err)
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	declared := regexp.MustCompile(`(?m)^(?:type |\t)([A-Z]\w*Error|Err[A-Z]\w*)\s+(?:struct|=)`)
+	found := 0
+	for _, file := range sources {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range declared.FindAllStringSubmatch(string(text), -1) {
+			found++
+			require.Regexp(t, "`\\*?"+name[1]+"`", string(page), "in %s", file)
+		}
+	}
+	require.Greater(t, found, 15)
 }
