@@ -22,7 +22,7 @@ var (
 	pigeonholes = activeobject.NewType[pigeonhole]("pigeonhole")
 	fill        = activeobject.Entry(pigeonholes, "fill", activeobject.Put(func(s *pigeonhole, v int64) { s.full, s.v = true, v })).
 			When("empty", func(s *pigeonhole) bool { return !s.full })
-	empty = activeobject.Entry(pigeonholes, "empty", activeobject.Get(func(s *pigeonhole) int64 { s.full = false; return s.v })).
+	takeOut = activeobject.Entry(pigeonholes, "takeOut", activeobject.Get(func(s *pigeonhole) int64 { s.full = false; return s.v })).
 		When("full", func(s *pigeonhole) bool { return s.full })
 )
 
@@ -41,7 +41,7 @@ func BenchmarkSelect(b *testing.B) {
 		for i := range k {
 			channels[i] = make(chan int64, 1)
 			objects[i] = activeobject.Must(activeobject.New(system, pigeonholes, &pigeonhole{}))
-			takes[i] = empty.Case(objects[i], None{})
+			takes[i] = takeOut.Case(objects[i], None{})
 			cases[i] = takes[i]
 		}
 		receive := func() int64 {
@@ -132,7 +132,7 @@ func BenchmarkSelect(b *testing.B) {
 					if _, err := fill.Call(ctx, objects[i%k], int64(i)); err != nil {
 						b.Fatal(err)
 					}
-					empty.Call(ctx, answers, None{})
+					takeOut.Call(ctx, answers, None{})
 				}
 				check(sum, n)
 			}})
@@ -202,8 +202,8 @@ var (
 	queueings = activeobject.NewType[queueing]("queueing")
 	turn      = activeobject.Entry(queueings, "turn", activeobject.Put(func(q *queueing, _ int64) { q.tokens--; q.served++ })).
 			When("a token", func(q *queueing) bool { return q.tokens > 0 })
-	grant  = activeobject.Procedure(queueings, "grant", activeobject.Do(func(q *queueing) { q.tokens++ }))
-	served = activeobject.Function(queueings, "served", activeobject.Get(func(q *queueing) int { return q.served }))
+	grant    = activeobject.Procedure(queueings, "grant", activeobject.Do(func(q *queueing) { q.tokens++ }))
+	servings = activeobject.Function(queueings, "served", activeobject.Get(func(q *queueing) int { return q.served }))
 )
 
 // One admission with n waiting: a request arrives, and the one that the policy
@@ -241,7 +241,7 @@ func BenchmarkPolicy(b *testing.B) {
 				}
 			}
 			want += n
-			if got, err := served.Call(ctx, object, None{}); err != nil || got != want {
+			if got, err := servings.Call(ctx, object, None{}); err != nil || got != want {
 				b.Fatalf("%d served (%v), want %d", got, err, want)
 			}
 		}

@@ -400,8 +400,8 @@ func (m *Mailbox) release() {
 			watched |= 1 << op // the only one
 		case m.config.plain.Has(op):
 			watched |= 1 << op
-		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0:
-			w |= slow // it is to see every arrival
+		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0, m.config.Rules.Operations[op].HeadOfLine:
+			w |= slow // the kernel is to see every arrival: it counts, or waits behind the head
 		default:
 			w |= recheck
 		}
