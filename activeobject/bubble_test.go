@@ -73,6 +73,21 @@ func TestObjectsWorkInsideBubblesAndOutsideInTurn(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			cancel()
 
+			other := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, options...))
+			cases := []*activeobject.Case[dam, None, int]{ts.drain.Case(o, None{}), ts.drainCtx.Case(other, None{})}
+			ctx, cancel = context.WithTimeout(background, 10*time.Millisecond)
+			_, err = activeobject.Select(ctx, cases[0], cases[1])
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+			all.Go(func() {
+				i, err := activeobject.Select(background, cases[0], cases[1])
+				require.NoError(t, err)
+				require.Equal(t, 1, i)
+			})
+			wait()
+			ts.fill.Call(background, other, 1)
+			all.Wait()
+
 			p := activeobject.Must(activeobject.New(system, ps.Type, &place{}, options...))
 			_, err = ps.visit.Call(background, p, func(ctx context.Context) error { _, err := ps.touch.Call(ctx, p, None{}); return err })
 			require.ErrorAs(t, err, new(*activeobject.DeadlockError))
@@ -163,4 +178,35 @@ func TestACancelledCallReturnsInNoTime(t *testing.T) {
 		<-held
 		require.NoError(t, system.Close(background))
 	})
+}
+
+func TestADeadlineIsKeptAcrossRequeuesAndSelections(t *testing.T) {
+	ds := newDesks("desk")
+	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
+		synctest.Test(t, func(t *testing.T) {
+			system := actor.NewSystem(actor.WithLogger(quiet))
+			a := activeobject.Must(activeobject.New(system, ds.Type, &desk{open: true}, options...))
+			b := activeobject.Must(activeobject.New(system, ds.Type, &desk{}, options...))
+			for _, to := range []*activeobject.Object[desk]{nil, b} {
+				late := func(*desk) (int, error) { return ds.late.RequeueTo(to, answers(1)) }
+				for name, way := range ways(ds.wait, a) {
+					ctx, cancel := context.WithTimeout(background, time.Hour)
+					start := time.Now()
+					_, err := way(ctx, late)
+					require.ErrorIs(t, err, context.DeadlineExceeded, name)
+					require.ErrorAs(t, err, new(*activeobject.RequeuedError), name)
+					require.Equal(t, time.Hour, time.Since(start), name)
+					cancel()
+				}
+			}
+			ctx, cancel := context.WithTimeout(background, time.Minute)
+			start := time.Now()
+			i, err := activeobject.Select(ctx, ds.late.Case(a, answers(1)), ds.wait.Case(b, answers(2)))
+			require.Equal(t, -1, i)
+			require.Equal(t, context.DeadlineExceeded, err)
+			require.Equal(t, time.Minute, time.Since(start))
+			cancel()
+			require.NoError(t, system.Close(background))
+		})
+	}
 }

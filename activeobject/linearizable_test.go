@@ -235,6 +235,87 @@ var bufferModel = model([3]int{}, func(items [3]int, in step) ([3]int, int, bool
 	return [3]int{items[1], items[2]}, items[0], items[0] != 0
 })
 
+const elsewhere = 1_000_000 // is added to a result of the second account
+
+// stepwise are accounts from which is withdrawn in two steps: the first reserves
+// nothing and changes nothing, so that both together are one withdrawal, at the moment
+// of the second.
+type stepwise struct {
+	*activeobject.Type[Account]
+	deposit, ask, withdraw *activeobject.Operation[Account, int64, int64]
+}
+
+func newStepwise() stepwise {
+	t := activeobject.NewType[Account]("stepwise account")
+	withdraw := activeobject.Entry(t, "withdraw", (*Account).Withdraw).WhenArg("covered", (*Account).Covers)
+	return stepwise{
+		Type:     t,
+		deposit:  activeobject.Procedure(t, "deposit", (*Account).Deposit),
+		withdraw: withdraw,
+		ask: activeobject.Procedure(t, "ask", func(_ *Account, amount int64) (int64, error) {
+			return withdraw.Requeue(amount)
+		}),
+	}
+}
+
+// history is that of two accounts: "withdraw" is the two steps at one of them, and
+// "either" withdraws from one of the two, by Select.
+func (sw stepwise) history(t *testing.T, s *scene) ([]porcupine.Operation, int) {
+	a, b := newObject(t, s, sw.Type, &Account{}), newObject(t, s, sw.Type, &Account{})
+	value := func(v int64) int { return int(v) }
+	objects := []*activeobject.Object[Account]{a, b}
+	return record(t,
+		func() step {
+			return step{[]string{"deposit 0", "deposit 1", "withdraw 0", "withdraw 1", "either"}[rand.N(5)], 1 + rand.N(20)}
+		},
+		func(ctx context.Context, way int, in step) (answer, error) {
+			amount := int64(in.argument)
+			if in.operation == "either" {
+				op := []*activeobject.Operation[Account, int64, int64]{sw.withdraw, sw.ask}[rand.N(2)]
+				x, y := op.Case(a, amount), sw.withdraw.Case(b, amount)
+				i, err := activeobject.Select(ctx, x, y)
+				if i < 0 {
+					return answer{}, err
+				}
+				r, err := []interface{ Result() (int64, error) }{x, y}[i].Result()
+				return answer{value: elsewhere*i + int(r)}, err
+			}
+			o := objects[in.operation[len(in.operation)-1]-'0']
+			if in.operation[0] == 'd' {
+				return do(ctx, way, o, sw.deposit, amount, value)
+			}
+			if way == 1 {
+				way = 0 // a Try that is requeued waits, and so is not refused
+			}
+			return do(ctx, way, o, sw.ask, amount, value)
+		})
+}
+
+var stepwiseModel = porcupine.Model{
+	Init: func() any { return [2]int{} },
+	Step: func(state, input, output any) (bool, any) {
+		accounts, in, out := state.([2]int), input.(step), output.(answer)
+		if out.behind {
+			return true, state
+		}
+		i, amount := 0, in.argument
+		switch {
+		case in.operation == "either":
+			i = out.value / elsewhere
+		default:
+			i = int(in.operation[len(in.operation)-1] - '0')
+		}
+		if in.operation[0] == 'd' {
+			amount = -amount
+		}
+		if accounts[i] -= amount; accounts[i] < 0 {
+			return false, state
+		}
+		return accounts[i] == out.value%elsewhere, accounts
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v: %+v", input, output) },
+}
+
 func TestEveryHistoryIsThatOfASequentialObject(t *testing.T) {
 	rs := newRegisters(func(r *register) int { return r.value })
 	for name, c := range map[string]struct {
@@ -244,6 +325,7 @@ func TestEveryHistoryIsThatOfASequentialObject(t *testing.T) {
 		"register": {registerModel, rs.history},
 		"account":  {accountModel, accountHistory},
 		"buffer":   {bufferModel, bufferHistory},
+		"stepwise": {stepwiseModel, newStepwise().history},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {

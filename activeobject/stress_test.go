@@ -27,12 +27,16 @@ type works struct {
 	told  [len(workNames)]int // runs on behalf of a Tell
 }
 
-var workNames = [...]string{"make", "use", "use-much", "make-ctx", "use-ctx", "count", "burst", "burst-ctx"}
+var workNames = [...]string{"make", "use", "use-much", "make-ctx", "use-ctx", "count", "burst", "burst-ctx", "use-next"}
 
 // An order is the argument of every operation of the works.
 type order struct {
 	n    int
 	told bool
+
+	hops  int // of use-next
+	at    int
+	round []*activeobject.Object[works]
 }
 
 func (w *works) run(i int, o order) (int, error) {
@@ -61,6 +65,20 @@ func newWorks() (*activeobject.Type[works], []*worksOp) {
 		return func(w *works, o order) (int, error) { w.run(i, o); panic("burst") }
 	}
 	covered := func(w *works, o order) bool { return w.stock >= o.n }
+	// A request for this runs here first, which changes nothing and is not counted, and
+	// then as often as it is told to at one of the next objects, or waits here again.
+	var next *worksOp
+	next = activeobject.Entry(t, workNames[8], func(w *works, o order) (int, error) {
+		if o.hops == 0 {
+			w.stock -= o.n
+			return w.run(8, o)
+		}
+		o.hops--
+		if o.at = (o.at + 1) % len(o.round); o.hops%2 == 0 {
+			return next.RequeueTo(o.round[o.at], o)
+		}
+		return next.Requeue(o)
+	}).WhenArg("enough", covered)
 	return t, []*worksOp{
 		activeobject.Procedure(t, workNames[0], change(0, 1)),
 		activeobject.Entry(t, workNames[1], change(1, -1)).When("any", func(w *works) bool { return w.stock >= 5 }),
@@ -70,6 +88,7 @@ func newWorks() (*activeobject.Type[works], []*worksOp) {
 		activeobject.Function(t, workNames[5], func(w *works, o order) (int, error) { return w.run(5, o) }),
 		activeobject.Procedure(t, workNames[6], burst(6)),
 		activeobject.ProcedureCtx(t, workNames[7], ctx(burst(7))),
+		next,
 	}
 }
 
@@ -151,6 +170,10 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 		objects = append(objects, m)
 	}
 
+	var round []*activeobject.Object[works]
+	for _, m := range objects {
+		round = append(round, m.object)
+	}
 	over, end := context.WithCancel(background) // cancels all that wait at the end
 	var made atomic.Int64
 	var all sync.WaitGroup
@@ -167,9 +190,13 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 				}
 				m, i := objects[r.IntN(len(objects))], r.IntN(len(ops))
 				op, b, o := ops[i], &m.balance[i], order{n: 1 + r.IntN(20)}
+				if op.Name() == "use-next" {
+					// It ends somewhere, so that its balance is that of all objects.
+					b, o.hops, o.round = &objects[0].balance[i], r.IntN(5), round
+				}
 				ctx, cancel := context.WithCancel(over)
 				var err error
-				switch way := r.IntN(10); way {
+				switch way := r.IntN(11); way {
 				case 0, 1, 2: // a call, and somebody who may cancel it at any time
 					if r.IntN(2) == 0 {
 						go cancel()
@@ -217,6 +244,19 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 						m.object.Explain()
 					}
 					_, err = op.Call(ctx, m.object, o)
+				case 9: // one of several, of which the one that is chosen counts
+					others := []int{r.IntN(len(objects)), r.IntN(len(objects))}
+					cases := []*activeobject.Case[works, order, int]{op.Case(m.object, o), op.Case(objects[others[0]].object, o), op.Case(objects[others[1]].object, o)}
+					if r.IntN(2) == 0 {
+						go cancel()
+					}
+					var n int
+					if n, err = activeobject.Select(ctx, cases[0], cases[1], cases[2]); n >= 0 {
+						_, err = cases[n].Result()
+						if n > 0 && op.Name() != "use-next" {
+							b = &objects[others[n-1]].balance[i]
+						}
+					}
 				default: // a wait ended from outside while many others go on
 					stop := time.AfterFunc(time.Duration(r.IntN(int(time.Millisecond))), cancel)
 					_, err = op.Call(ctx, m.object, o)
@@ -257,6 +297,13 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 	}
 	if err := system.Close(background); err != nil {
 		t.Error(err)
+	}
+	last := len(workNames) - 1 // use-next
+	for _, m := range objects[1:] {
+		objects[0].state.runs[last] += m.state.runs[last]
+		objects[0].state.told[last] += m.state.told[last]
+		m.state.runs[last], m.state.told[last] = 0, 0
+		objects[0].balance[last].lost.Add(m.balance[last].lost.Swap(0))
 	}
 	for _, m := range objects {
 		for i, name := range workNames {
