@@ -356,7 +356,9 @@ func (op *Operation[T, A, R]) settle(index int) {
 	op.guard, op.looks, op.plain, op.askState = "", guards.AtState, nil, nil
 	if len(parts) > 0 {
 		g := guards.And(parts...)
-		op.kind = kernel.Entry // if it was a procedure it waits from now on
+		if op.kind == kernel.Procedure {
+			op.kind = kernel.Entry // it waits from now on
+		}
 		op.guarded, op.guard, op.looks, op.plain = g, g.Name(), g.Looks(), g.Simple()
 		if op.looks&guards.AtArgument == 0 {
 			op.askState = func(s *T) string {

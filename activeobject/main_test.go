@@ -57,7 +57,7 @@ var (
 
 // patience is how long something that must happen may take before a test gives
 // up on it. A test that passes never waits for it.
-const patience = 8 * time.Second
+const patience = 20 * time.Second
 
 // scene is where a test plays: a system, and how its objects are configured.
 type scene struct {
