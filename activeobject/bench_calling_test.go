@@ -149,10 +149,10 @@ var (
 		t.Add(n)
 		return stepTwo.Requeue(n)
 	})
-	elsewhere *activeobject.Object[tally]
-	bothFar   = activeobject.Procedure(twoSteps, "both, at two objects", func(t *tally, n int64) (int64, error) {
+	farTally *activeobject.Object[tally]
+	bothFar  = activeobject.Procedure(twoSteps, "both, at two objects", func(t *tally, n int64) (int64, error) {
 		t.Add(n)
-		return addOpen.RequeueTo(elsewhere, n)
+		return addOpen.RequeueTo(farTally, n)
 	})
 )
 
@@ -165,7 +165,7 @@ func BenchmarkRequeue(b *testing.B) {
 		return activeobject.Must(activeobject.New(system, twoSteps, &tally{}))
 	}
 	o := near()
-	elsewhere = newTally(b, tally{})
+	farTally = newTally(b, tally{})
 	call := func(b *testing.B, op *activeobject.Operation[tally, int64, int64], o *activeobject.Object[tally]) {
 		if _, err := op.Call(ctx, o, 1); err != nil {
 			b.Fatal(err)
@@ -180,7 +180,7 @@ func BenchmarkRequeue(b *testing.B) {
 					if ours == both {
 						call(b, stepTwo, o)
 					} else {
-						call(b, addOpen, elsewhere)
+						call(b, addOpen, farTally)
 					}
 				}
 			}}, side{"sluice", func(n int) {
