@@ -581,7 +581,7 @@ func TestTheClientOfAMessageIsItsSender(t *testing.T) {
 				clients = append(clients, one.Client)
 			}
 			return 0
-		}), activeobject.WithoutFastPath())
+		}), activeobject.WithoutFastPath()) // or it is not asked
 		_, err := ask(t, s, obj.PID(), &actor.Invoke{Operation: "a", Argument: "a1"})
 		require.NoError(t, err)
 		<-obj.Stop()
