@@ -100,7 +100,10 @@ func TestStatsOfAnObjectThatDoesNotCountAreOfThoseThatWaited(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
 		drained := calling(background, o, ts.drain, None{})
-		waiting(t, o, ts.drain, 1)
+		eventually(t, "its guard has been asked", func() bool {
+			w := o.Explain().Waiting
+			return len(w) == 1 && w[0].Reason.Guard != ""
+		})
 		ts.fill.Call(background, o, 1)
 		require.NoError(t, soon(t, s.system, drained).err)
 		now := ts.drain.Stats(o)
