@@ -24,9 +24,11 @@ type Ticket[R any] = actor.Ticket[R]
 // queue, never runs, and Call returns the context's error at once; once it runs,
 // Call waits for its result.
 //
-// Errors other than the body's own: the context's; one that matches ErrStopped;
-// *PanicError and *GuardError; *DeadlockError if the object waits for the caller;
-// *TypeError. Only after *PanicError and *ExitError has the body run.
+// Errors other than the body's own: the context's; one that matches ErrStopped, or,
+// of a bounded queue, ErrFull; *GuardError, *PolicyError and *KeyError, of what was
+// asked about the request; *DeadlockError if the object waits for the caller;
+// *TypeError. After these the body has not run; after *PanicError and *ExitError it
+// has, and after *RequeuedError and *RequeueError some have.
 func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r R, err error) {
 	// This is perform, written out, for an object that is idle; its price is what
 	// a guarded call costs over a mutex. The deferred function captures only what

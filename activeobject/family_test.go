@@ -14,7 +14,6 @@ import (
 // lift is at one floor at a time; whoever waits there may get in.
 type lift struct {
 	floor int
-	broke bool
 	asked map[int]int
 }
 

@@ -93,7 +93,7 @@ type turn[R any] interface {
 	// found the word w, and marked with mark, at which nobody waits; and if its
 	// guard holds. It returns the mark of the object afterwards, which is 0 if the
 	// object has been given back.
-	here(at site, w, mark uint64) (r R, err error, now uint64, ok bool)
+	here(at site, w, mark uint64) (r R, now uint64, ok bool, err error)
 	// there makes the turn at another object, like a call, up to the next turn.
 	there(ctx context.Context) (R, error)
 }
@@ -284,7 +284,7 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 		if !ok {
 			break
 		}
-		r, err, mark, ok = next.here(o, w, mark)
+		r, mark, ok, err = next.here(o, w, mark)
 		if mark == 0 {
 			return r, err // it has panicked
 		}
@@ -334,11 +334,11 @@ func (o *Object[T]) leave(l mailbox.Leaving) {
 
 // here implements turn. Whoever has the object holds the hop, and does not write to
 // it: others may have been given the same.
-func (h *hop[T, A, R]) here(at site, w, mark uint64) (r R, err error, now uint64, ok bool) {
+func (h *hop[T, A, R]) here(at site, w, mark uint64) (r R, now uint64, ok bool, err error) {
 	o, mine := at.(*Object[T])
 	op := h.asked
 	if !mine || h.at != nil && h.at != o || op.idle != w {
-		return r, nil, mark, false
+		return r, mark, false, nil
 	}
 	now = mark
 	state := asking
@@ -358,12 +358,12 @@ func (h *hop[T, A, R]) here(at site, w, mark uint64) (r R, err error, now uint64
 	}()
 	if op.guard != "" && op.ask(o, h.arg) != "" || !o.box.Word.CompareAndSwap(w|mark, w|op.mark) {
 		state = finished
-		return r, nil, now, false
+		return r, now, false, nil
 	}
 	now, state = op.mark, running
 	r, err = op.leaf(o.state, h.arg)
 	state = finished
-	return r, err, now, true
+	return r, now, true, err
 }
 
 // travel takes a call to other objects, one after another.

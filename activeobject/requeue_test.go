@@ -372,8 +372,7 @@ func TestARequeueThatIsAskedForTwiceIsTwo(t *testing.T) {
 }
 
 type annex struct {
-	desk  desk
-	extra int
+	desk desk
 }
 
 func TestARequeueObeysTheDerivedType(t *testing.T) {
