@@ -42,7 +42,7 @@ func undeclaredOperation[T any](t *Type[T], index int, kind kernel.Kind, name st
 		return None{}, a.f(s)
 	}
 	op.parts = []guards.Guard[T, adhoc[T]]{guards.Carried("its guard", func(a adhoc[T]) guards.Guard[T, None] { return a.guard })}
-	op.family, op.key = true, func(a adhoc[T]) any { return a.guard.ID() }
+	op.family, op.key = true, func(a adhoc[T], _ bool) (any, bool) { return a.guard.ID(), true }
 	op.settle(index)
 	return op
 }
@@ -52,7 +52,7 @@ func undeclaredOperation[T any](t *Type[T], index int, kind kernel.Kind, name st
 // the calling goroutine, unless the object has threads of its own; it must neither
 // block nor call other objects.
 func (o *Object[T]) Do(ctx context.Context, f func(*T) error) error {
-	return o.adhoc(ctx, o.class.typ.hidden.do, "Do", guards.Guard[T, None]{}, f)
+	return o.adhoc(ctx, o.Type().hidden.do, "Do", guards.Guard[T, None]{}, f)
 }
 
 // DoWhen is Do as an entry: it waits until the guard holds.
@@ -60,13 +60,13 @@ func (o *Object[T]) DoWhen(ctx context.Context, g guards.Guard[T, None], f func(
 	if g.IsZero() {
 		return &ArgumentError{Call: "DoWhen", Argument: "guard", Problem: "has no condition: make it with guards.When"}
 	}
-	return o.adhoc(ctx, o.class.typ.hidden.do, "DoWhen", g, f)
+	return o.adhoc(ctx, o.Type().hidden.do, "DoWhen", g, f)
 }
 
 // View runs f at the object as a function would be: it may read the state, and must
 // not change it. Otherwise it is like Do.
 func (o *Object[T]) View(ctx context.Context, f func(*T) error) error {
-	return o.adhoc(ctx, o.class.typ.hidden.view, "View", guards.Guard[T, None]{}, f)
+	return o.adhoc(ctx, o.Type().hidden.view, "View", guards.Guard[T, None]{}, f)
 }
 
 // Until waits until the guard holds, and does nothing then; by the time it returns
@@ -77,12 +77,13 @@ func (o *Object[T]) View(ctx context.Context, f func(*T) error) error {
 //	var empty = guards.When("empty", (*Buffer).Empty)
 //	err := buffer.Until(ctx, empty)
 //
-// The guard must not look at waiting counts.
+// The guard must not look at waiting counts. If ctx ends, somebody may be about to ask
+// it for the last time when Until returns.
 func (o *Object[T]) Until(ctx context.Context, g guards.Guard[T, None]) error {
 	if g.IsZero() {
 		return &ArgumentError{Call: "Until", Argument: "guard", Problem: "has no condition: make it with guards.When"}
 	}
-	_, err := o.callAdhoc(ctx, o.class.typ.hidden.until, "Until", adhoc[T]{guard: g})
+	_, err := o.callAdhoc(ctx, o.Type().hidden.until, "Until", adhoc[T]{guard: g})
 	return err
 }
 

@@ -218,7 +218,7 @@ func BenchmarkPolicy(b *testing.B) {
 		contexts[i] = activeobject.WithPriority(c, mixed)
 	}
 	arrange := func(b *testing.B, n int, o activeobject.Option) func(n int) {
-		system := actor.NewSystem()
+		system := actor.NewSystem(actor.WithLogger(quiet))
 		b.Cleanup(func() { system.Close(ctx) })
 		object := activeobject.Must(activeobject.New(system, queueings, &queueing{}, o))
 		made, want := 0, 0

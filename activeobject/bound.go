@@ -44,11 +44,11 @@ func Unbounded() Option { return func(s *settings) { s.bound = kernel.Bound{} } 
 func (op *Operation[T, A, R]) Bounded(n int, overflow Overflow) *Operation[T, A, R] {
 	switch {
 	case n < 0:
-		panic(fmt.Sprintf("%s gets the bound %d: it must not be negative", op.where(), n))
+		panic(fmt.Sprintf("%s gets the bound %d: it must not be negative", op.common().where(), n))
 	case overflow < Refuse || overflow > Wait:
-		panic(op.where() + " gets a bound but is not told what to do with one too many: pass Refuse, DropOldest or Wait")
+		panic(op.common().where() + " gets a bound but is not told what to do with one too many: pass Refuse, DropOldest or Wait")
 	}
-	defer op.declaring("a bound")()
+	defer op.common().declaring("a bound")()
 	op.bound = kernel.Bound{Max: n, Overflow: overflow}
 	return op
 }

@@ -326,3 +326,33 @@ func TestTwoObjectsThatTellEachOtherIntoFullQueuesDoNotWedge(t *testing.T) {
 		}
 	})
 }
+
+// A Try waits for what runs only, in no queue: neither is it turned away from a full
+// one, nor is anybody to make room for it.
+func TestNoBoundConcernsATry(t *testing.T) {
+	ts := newTanks()
+
+	everywhere(t, func(t *testing.T, s *scene) {
+		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
+			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, overflow))
+			release := braked(t, s, o, ts.hold)
+			waits := ts.fill.Send(background, o, 1)
+			waiting(t, o, ts.fill, 1)
+			tries := []<-chan outcome[int]{}
+			for range 3 {
+				tries = append(tries, trying(background, o, ts.drain, None{}))
+			}
+			waiting(t, o, ts.drain, 3)
+			if overflow == activeobject.Refuse {
+				_, err := ts.fill.Send(background, o, 1).Await(background)
+				require.ErrorIs(t, err, activeobject.ErrFull)
+			}
+			release()
+			for _, c := range tries {
+				err := soon(t, s.system, c).err
+				require.False(t, errors.Is(err, activeobject.ErrFull), "%v: %v", overflow, err)
+			}
+			require.NoError(t, soon(t, s.system, awaiting(background, waits)).err)
+		}
+	})
+}

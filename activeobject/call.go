@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/actor"
@@ -28,7 +29,7 @@ type Ticket[R any] = actor.Ticket[R]
 // of a bounded queue, ErrFull; *GuardError, *PolicyError and *KeyError, of what was
 // asked about the request; *DeadlockError if the object waits for the caller;
 // *TypeError. After these the body has not run; after *PanicError and *ExitError it
-// has, and after *RequeuedError and *RequeueError some have.
+// has, and after *RequeuedError and *BadRequeueError some have.
 func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r R, err error) {
 	// This is perform, written out, for an object that is idle; its price is what
 	// a guarded call costs over a mutex. The deferred function captures only what
@@ -40,7 +41,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	at := asking
 	defer func() {
 		if at != finished {
-			op.caught(o, at, recover(), &err)
+			op.common().caught(&o.core, at, recover(), &err)
 		}
 	}()
 	if op.plain != nil {
@@ -103,10 +104,10 @@ func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, 
 // with the context's error. A body that cannot start at once, or that may block,
 // runs on another goroutine.
 func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Future[R] {
-	var p *request[T, A, R]
+	var p passage
 	r, err := op.start(ctx, o, arg, sending, &p)
-	if p != nil {
-		return actor.Promised(&p.Pending)
+	if p.record != nil {
+		return actor.Promised(&p.record.(*request[T, A, R]).pending)
 	}
 	return actor.Settled(r, err)
 }
@@ -115,19 +116,21 @@ func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Fut
 // which costs no allocation if ctx cannot end, whether the request has to wait or
 // not. (A body that takes a context costs that context.)
 func (op *Operation[T, A, R]) Begin(ctx context.Context, o *Object[T], arg A) Ticket[R] {
-	var p *request[T, A, R]
+	var p passage
 	r, err := op.start(ctx, o, arg, beginning, &p)
-	if p != nil {
-		return actor.Ticketed(&p.Pending)
+	if p.record != nil {
+		return actor.Ticketed(&p.record.(*request[T, A, R]).pending)
 	}
 	return actor.Issued(r, err)
 }
 
-// Tell hands in the request and forgets it: its result is not reported, and a
-// failure (a panic, or the object's stop) is logged by the system only. An error
-// means that the request was not taken, and has not run nor ever will: the context
-// had ended, the object stopped (ErrStopped), or it is of another type
-// (*TypeError).
+// Tell hands in the request and forgets it: its result is not reported, and a later
+// failure (a panic of its body or guard, a queue that is full, the object's stop) is
+// logged by the system only. An error means that the request was not taken, and has
+// not run nor ever will: the context had ended, or the object had stopped
+// (ErrStopped) or is of another type (*TypeError); the key function of its family
+// failed (*KeyError); or an interceptor's Queue has refused it, with its own error,
+// panicked (*PanicError), or returned a context that had ended.
 func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) error {
 	_, err := op.start(ctx, o, arg, telling, nil)
 	return err
@@ -148,8 +151,8 @@ func (e *TypeError) Error() string {
 }
 
 // foreign returns the error for an object that does not have the operation.
-func (op *Operation[T, A, R]) foreign(o *Object[T]) error {
-	return &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.typ.name}
+func (t *common) foreign(o *core) error {
+	return &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: t.name, Declared: t.species.name}
 }
 
 // manner is how a request is made.
@@ -158,8 +161,8 @@ type manner uint8
 const (
 	calling manner = iota
 	trying
-	hopping    // calling, for a request that has been requeued from another object; its errors are undone, unless the body has run; see requeue.go
-	attempting // trying, for select.go: its errors are undone likewise
+	hopping    // calling, for a request that has been requeued from another object; see requeue.go
+	attempting // trying, for select.go
 	selecting  // calling, only if the object is free and the guard holds; see select.go
 	sending
 	beginning // sending, for a ticket
@@ -167,15 +170,38 @@ const (
 	answering // telling, with a reply; see message.go
 )
 
-// undone is the error of an attempt whose body has not run.
-type undone struct{ error }
+// passage is what there is to say of a request on its way, besides how it is made,
+// its result and its error. It is nil if nobody asks and there is nothing to say.
+type passage struct {
+	// record is that of a request that was sent or begun, or came by message, and is
+	// still on its way. (If it came by message nobody may touch that: it may have
+	// ended since.)
+	record record
+	letter letter // the message that it came by
+	// ran are the bodies that have run for a request that comes from other objects.
+	ran mailbox.Turns
+	// undone says of a request that has failed that no body has run for it here.
+	undone bool
+	// over says that its body has returned result and err: see keep.
+	over   bool
+	result any
+	err    error
+}
 
-// undone marks the error of a request whose body has not run.
-func (how manner) undone(err error) error {
-	if (how == attempting || how == hopping) && err != nil {
-		return undone{err}
+// keep keeps what the body of a request that came by message has returned. Whoever has
+// run it is about to give the object back, and, serving others, may lend himself to a
+// body that ends his goroutine; the reply is due all the same.
+func (p *passage) keep(result any, err error) {
+	p.over, p.result, p.err = true, result, err
+}
+
+// failed returns the error of a request for which no body has run here.
+func (p *passage) failed(err error) error {
+	if p == nil {
+		return err
 	}
-	return err
+	p.undone = true
+	return p.ran.Failed(err)
 }
 
 // How far perform has come.
@@ -187,7 +213,7 @@ const (
 )
 
 // start is enter, for an object that is probably idle.
-func (op *Operation[T, A, R]) start(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (R, error) {
+func (op *Operation[T, A, R]) start(ctx context.Context, o *Object[T], arg A, how manner, p *passage) (R, error) {
 	w := o.box.Word.Load()
 	if ctx.Err() != nil || w&^mailbox.Parked != op.idle || !o.box.Word.CompareAndSwap(w, w|op.mark) {
 		return op.enter(ctx, o, arg, how, p)
@@ -195,50 +221,82 @@ func (op *Operation[T, A, R]) start(ctx context.Context, o *Object[T], arg A, ho
 	return op.perform(ctx, o, arg, w, how, p)
 }
 
-// enter is the way of every request but the Call that finds the object idle. Of
-// a request that was sent or begun and is still on its way the record goes to p; of one
-// that is to be answered p holds the record, and nil if that is still on its way.
-func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (r R, err error) {
-	if err := ctx.Err(); err != nil {
-		return r, how.undone(err)
-	}
-	switch {
-	case o.class.typ != op.typ:
-		if heir := op.heir(o.class.typ); heir != nil {
+// enter is the way of every request but the Call that finds the object idle.
+func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, how manner, p *passage) (r R, err error) {
+	if o.class.typ != op.species {
+		if heir := op.heir(&o.core); heir != nil {
 			return heir.start(ctx, o, arg, how, p)
 		}
-		return r, op.foreign(o)
+	}
+	var key keyer
+	if op.keyed {
+		key = func(boxed bool) (any, bool) { return op.key(arg, boxed) }
+	}
+	w, on, err := op.common().door(ctx, &o.core, how, key, p)
+	var f *filtered
+	switch on {
+	case inside:
+		return op.perform(ctx, o, arg, w, how, p)
+	case filtering:
+		if f, err = op.common().pass(ctx, &o.core, arg); err == nil {
+			ctx = f.ctx
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	return op.queue(ctx, o, arg, "", how, p, f)
+}
+
+// way is how a request goes on that has not found the object idle.
+type way uint8
+
+const (
+	outside   way = iota // through the kernel, unless there is an error
+	inside               // the object has been taken
+	filtering            // past the interceptors
+)
+
+// door finds out how a request goes on that has not found the object idle. If it has
+// taken the object it returns the word that it has found. Key is nil if no key has to
+// be looked at before.
+func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *passage) (w uint64, on way, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, outside, p.failed(err)
+	}
+	switch {
+	case o.class.typ != t.species:
+		return 0, outside, p.failed(t.foreign(o))
 	case o.class.filters != nil:
-		return op.intercepted(ctx, o, arg, how, p)
+		return 0, filtering, nil
 	}
-	if op.leaf != nil && op.looks&guards.AtWaiting == 0 && !op.headOfLine {
-		if err := op.checkKey(o, arg); err != nil {
-			return r, err
-		}
-		if w, ok := o.box.Take(op.mark, how < sending); ok {
-			if err := ctx.Err(); err != nil { // it ended while we spun
-				op.putBack(o)
-				return r, how.undone(err)
+	if t.leafed && t.looks&guards.AtWaiting == 0 && !t.headOfLine {
+		if key != nil {
+			if err := t.checkKey(o, key); err != nil {
+				return 0, outside, p.failed(err)
 			}
-			return op.perform(ctx, o, arg, w, how, p)
+		}
+		if w, ok := o.box.Take(t.mark, how < sending); ok {
+			if err := ctx.Err(); err != nil { // it ended while we spun
+				t.putBack(o)
+				return 0, outside, p.failed(err)
+			}
+			return w, inside, nil
 		}
 	}
-	return op.queue(ctx, o, arg, "", how, p, nil)
+	return 0, outside, nil
 }
 
 // perform carries out a leaf operation on the calling goroutine, which has taken
 // the object, found the word w, and now gives the object back; or, if the guard
 // is false, queues the request.
-func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, w uint64, how manner, p **request[T, A, R]) (r R, err error) {
+func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, w uint64, how manner, p *passage) (r R, err error) {
 	at := asking
 	counted := o.class.config.Counted
 	defer func() {
 		if at != finished {
-			op.caught(o, at, recover(), &err)
-			if how == telling {
-				o.unheard(err)
-				err = nil
-			}
+			op.common().caught(&o.core, at, recover(), &err)
+			o.performed(at, how, p, &err)
 		}
 	}()
 	if op.guard != "" {
@@ -248,12 +306,8 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 		if falsePart := op.ask(o, arg); falsePart != "" {
 			at = finished
 			switch how {
-			case selecting:
-				op.putBack(o)
-				return r, errNotNow
-			case trying, attempting:
-				op.putBack(o)
-				return r, how.undone(mailbox.Named(o.Name(), &kernel.Refused{Operation: op.name, Guard: falsePart}))
+			case trying, attempting, selecting:
+				return r, op.common().refused(&o.core, falsePart, how, p)
 			}
 			return op.queue(ctx, o, arg, falsePart, how, p, nil)
 		}
@@ -268,6 +322,9 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 	}
 	at = releasing
 	if w != op.idle || !o.box.Word.CompareAndSwap(w|op.mark, w) {
+		if how == answering {
+			p.keep(r, err)
+		}
 		op.release(ctx, o, arg, unasked, &at)
 	}
 	at = finished
@@ -277,9 +334,30 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 	return r, err
 }
 
+// performed completes the error of a perform that has been caught.
+func (o *core) performed(at int, how manner, p *passage, err *error) {
+	if at == asking {
+		*err = p.failed(*err)
+	}
+	if how == telling {
+		o.unheard(*err)
+		*err = nil
+	}
+}
+
+// refused gives the object back for who does not wait for a guard, which is false,
+// and returns his error.
+func (t *common) refused(o *core, falsePart string, how manner, p *passage) error {
+	t.putBack(o)
+	if how == selecting {
+		return errNotNow
+	}
+	return p.failed(mailbox.Named(o.Name(), &kernel.Refused{Operation: t.name, Guard: falsePart}))
+}
+
 // putBack gives the object back to whom nothing has happened.
-func (op *Operation[T, A, R]) putBack(o *Object[T]) {
-	l := mailbox.Leaving{Op: op.index}
+func (t *common) putBack(o *core) {
+	l := mailbox.Leaving{Op: t.index}
 	if !o.box.Look(&l) {
 		o.box.Yield(l)
 	}
@@ -288,24 +366,37 @@ func (op *Operation[T, A, R]) putBack(o *Object[T]) {
 // release gives the object back when that takes more than a swap. It sets at to
 // finished as soon as the object is no longer the caller's to clean up after.
 func (op *Operation[T, A, R]) release(ctx context.Context, o *Object[T], arg A, watched int, at *int) {
-	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil}
+	op.common().giveBack(op.leaving(ctx, o, arg), &o.core, watched, at)
+}
+
+func (t *common) giveBack(l mailbox.Leaving, o *core, watched int, at *int) {
 	if watched == open || watched == closed {
 		l.Asked = o.box.Watched()
 		if l.Open = -1; watched == open {
 			l.Open = bits.TrailingZeros64(l.Asked)
 		}
 	}
-	if op.opens != nil {
-		l.Opens = op.opener(o, arg)
-	}
 	gone := o.box.Look(&l)
-	if gone || !op.changed { // or else the kernel is told that it has ended
-		o.box.Count(op.index, true, 0)
+	if gone || !t.changed { // or else the kernel is told that it has ended
+		o.box.Count(t.index, true, 0)
 	}
 	*at = finished
 	if !gone {
 		o.box.Yield(l)
 	}
+}
+
+// leaving says how a goroutine that has run the body leaves the object.
+func (op *Operation[T, A, R]) leaving(ctx context.Context, o *Object[T], arg A) mailbox.Leaving {
+	var opens kernel.Opener
+	if op.opens != nil {
+		opens = op.opener(o, arg)
+	}
+	return op.common().left(ctx, opens)
+}
+
+func (t *common) left(ctx context.Context, opens kernel.Opener) mailbox.Leaving {
+	return mailbox.Leaving{Op: t.index, Changed: t.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: opens}
 }
 
 // ask asks the guard, for the goroutine that has taken the object.
@@ -322,263 +413,445 @@ func (op *Operation[T, A, R]) ask(o *Object[T], arg A) (falsePart string) {
 // caught cleans up after a panic or a runtime.Goexit in Call or perform, which still
 // has the object. Whatever it was, the object goes on, and the goroutine, which
 // may be dying, serves nobody.
-func (op *Operation[T, A, R]) caught(o *Object[T], at int, value any, err *error) {
+func (t *common) caught(o *core, at int, value any, err *error) {
 	switch {
-	case value == nil:
+	case at == asking && value == nil:
+		o.failed(t.name, o.guardError(t.index, goexit))
 	case at == asking:
-		// Whoever else waits for this guard is to fail too: the kernel finds
-		// out, as it asks again.
-		*err = o.guardError(op.index, value)
+		*err = o.guardError(t.index, value)
+		o.failed(t.name, *err)
+	case at == running && value == nil:
+		o.failed(t.name, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
 	case at == running:
-		if !op.changed { // which the kernel takes for one that has not run
-			o.box.Count(op.index, true, 0)
+		if !t.changed { // which the kernel takes for one that has not run
+			o.box.Count(t.index, true, 0)
 		}
-		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
+		*err = &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
+		o.failed(t.name, *err)
 	}
-	o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed})
+	o.box.Yield(mailbox.Leaving{Op: t.index, Changed: t.changed && at != asking})
 }
 
-// newRequest makes the record of a request.
-func (op *Operation[T, A, R]) newRequest(waits bool) *request[T, A, R] {
-	c := &request[T, A, R]{op: op}
-	c.Init(c)
-	c.Op, c.Leaf = op.index, op.leaf != nil
-	if waits {
-		c.ForCall()
+// errand is an operation of an object with its argument: what is to be done for a
+// request.
+type errand[T, A, R any] struct {
+	op  *Operation[T, A, R]
+	o   *Object[T]
+	arg A
+}
+
+// work is an errand as the rest of the package sees it. (The methods are not the
+// errand's, as others embed that, and would have them compiled for themselves.)
+type work[T, A, R any] errand[T, A, R]
+
+// job is a *work of whatever types.
+type job interface {
+	// site returns what operation of what object it is.
+	site() (*common, *core)
+	// AskGuard and Argument are those of mailbox.Body.
+	AskGuard() string
+	Argument() any
+	// key is a keyer.
+	key(boxed bool) (key any, equal bool)
+	// keysOf tells open what the operation opens of the i-th of its families.
+	keysOf(i int, open func(key any))
+	// apply runs the body and keeps its result in a place, if that is a *R; if not, it
+	// is the result of home, whatever the type.
+	apply(ctx context.Context, place any, home record) error
+}
+
+func (w *work[T, A, R]) site() (*common, *core) { return w.op.common(), &w.o.core }
+
+// AskGuard implements mailbox.Body.
+func (w *work[T, A, R]) AskGuard() string { return w.op.guarded.Ask(w.o.state, w.arg) }
+
+// Argument implements mailbox.Body.
+func (w *work[T, A, R]) Argument() any { return w.arg }
+
+func (w *work[T, A, R]) key(boxed bool) (key any, equal bool) { return w.op.key(w.arg, boxed) }
+
+func (w *work[T, A, R]) keysOf(i int, open func(key any)) { w.op.keys[i](w.arg, open) }
+
+func (w *work[T, A, R]) apply(ctx context.Context, place any, home record) (err error) {
+	var r R
+	if w.op.leaf != nil {
+		r, err = w.op.leaf(w.o.state, w.arg)
+	} else {
+		r, err = w.op.blocks(w.o.state, ctx, w.arg)
 	}
-	return c
+	if result, ok := place.(*R); ok {
+		*result = r
+	} else {
+		home.keep(r)
+	}
+	return err
 }
 
 // request is the record of a request that has to wait, or whose body may.
 type request[T, A, R any] struct {
-	actor.Pending[R]
-	op  *Operation[T, A, R]
-	o   *Object[T]
-	ctx context.Context // of a body that takes one
-	arg A
-
-	reply    func(R, error) // for a message that expects one
-	filtered *filtered      // if it was posted to an object with interceptors
-	pooled   bool           // back to its pool when nobody needs it any more
-	begun    bool           // its body has begun to run
+	// What asking a guard looks at is together, as very many may wait.
+	errand[T, A, R]
+	// These are not embedded, as their methods would be compiled for every request.
+	pending actor.Pending[R]
+	call    call
 }
+
+// call is what a request is whatever its types, besides a mailbox.Request.
+type call struct {
+	ctx      context.Context // of a body that takes one
+	letter                   // that it came by
+	filtered *filtered       // what it has passed of interceptors
+	pooled   bool            // back to its pool when nobody needs it any more
+	begun    bool            // its body has begun to run
+}
+
+// record is a *request of whatever types.
+type record interface {
+	mailbox.Body
+	// parts returns what it consists of.
+	parts() (job, *call, *mailbox.Request)
+	// place returns a *R for the result.
+	place() any
+	// keep makes the result, which is of the right type, or nil for a zero one, that of
+	// the request.
+	keep(result any)
+	// end makes the error that of the request, which has ended.
+	end(err error)
+	// outcome returns result and error.
+	outcome() (any, error)
+	// free puts the record back into its pool, if it is from one.
+	free()
+}
+
+func (c *request[T, A, R]) work() *work[T, A, R] { return (*work[T, A, R])(&c.errand) }
+
+func (c *request[T, A, R]) parts() (job, *call, *mailbox.Request) {
+	return c.work(), &c.call, &c.pending.Request
+}
+func (c *request[T, A, R]) place() any            { return &c.pending.Result }
+func (c *request[T, A, R]) keep(result any)       { c.pending.Result, _ = result.(R) }
+func (c *request[T, A, R]) outcome() (any, error) { return c.pending.Result, c.pending.Err }
 
 // Run implements mailbox.Body.
 func (c *request[T, A, R]) Run() {
+	c.call.begun = true
+	run(c.work(), c, &c.pending.Result, c.call.ctx)
+}
+
+// run runs the body of a request, and keeps its result where that belongs; unless it
+// asks for another turn.
+func run(j job, home record, place any, ctx context.Context) {
+	t, o := j.site()
+	_, _, r := home.parts()
 	returned := false
 	defer func() {
 		if !returned {
-			c.caught(recover())
+			t.escaped(o, r, home, recover())
 		}
 	}()
-	c.begun = true
-	r, err := c.op.body(c.o, c.ctx, &c.Request, c.arg)
+	err := t.body(o, ctx, j, place, home)
+	r.Left() // if it does not return, who catches that says so
 	if err != nil {
-		if err = requeued(err, &c.Request, c, c.o); err == nil {
+		if err = requeued(err, home, o); err == nil {
 			returned = true
-			return // for another turn
+			return
 		}
 	}
-	c.Deliver(r, err)
+	home.end(err)
 	returned = true
 }
 
-// Deliver keeps the result.
-func (c *request[T, A, R]) Deliver(r R, err error) {
-	c.Result, c.Err = r, err
-	if f := c.filtered; f != nil {
-		c.o.class.system.Workers().Dispatch(over{f, err})
-	}
-}
-
-// caught cleans up after a body that panicked, or, if there is no value, left
+// escaped cleans up after a body that panicked, or, if there is no value, left
 // through runtime.Goexit.
-func (c *request[T, A, R]) caught(value any) {
-	c.Left()
+func (t *common) escaped(o *core, r *mailbox.Request, home record, value any) {
+	r.Left()
 	if value == nil {
-		c.Exit()
+		o.failed(t.name, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
+		r.Exit()
 		return
 	}
-	var none R
-	c.Deliver(none, &mailbox.PanicError{Object: c.o.Name(), Operation: c.op.name, Value: value, Stack: debug.Stack()})
+	err := &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
+	o.failed(t.name, err)
+	home.Fail(err)
 }
-
-// Recycle implements mailbox.Body: the request was told, and has ended; or its
-// ticket has been redeemed.
-func (c *request[T, A, R]) Recycle() {
-	switch {
-	case c.Ticket:
-	case c.reply != nil:
-		c.reply(c.Result, c.Err)
-		return
-	default:
-		c.o.unheard(c.Err)
-	}
-	c.free()
-}
-
-// free puts the record back into its pool, if it is from one.
-func (c *request[T, A, R]) free() {
-	pool := &c.op.tells
-	switch {
-	case !c.pooled:
-		return
-	case c.Ticket:
-		pool = &c.op.records
-	}
-	c.clear()
-	pool.Put(c)
-}
-
-// Fail implements mailbox.Body.
-func (c *request[T, A, R]) Fail(err error) {
-	var none R
-	c.Deliver(none, err)
-}
-
-// Argument implements mailbox.Body.
-func (c *request[T, A, R]) Argument() any { return c.arg }
 
 // AskGuard implements mailbox.Body.
 func (c *request[T, A, R]) AskGuard() string { return c.op.guarded.Ask(c.o.state, c.arg) }
 
-// take returns a record for a call. Records are pooled, but not across the wall
-// of a testing/synctest bubble.
-func (op *Operation[T, A, R]) take(now time.Duration) *request[T, A, R] {
-	if mailbox.Bubbled(now) {
-		return op.newRequest(true)
-	}
-	return op.records.Get().(*request[T, A, R])
+// Argument implements mailbox.Body.
+func (c *request[T, A, R]) Argument() any { return c.arg }
+
+// Fail implements mailbox.Body.
+func (c *request[T, A, R]) Fail(err error) {
+	var none R
+	c.pending.Result = none
+	c.end(err)
 }
 
-// put takes back a record after a call. It pins neither argument nor result.
-func (op *Operation[T, A, R]) put(c *request[T, A, R], now time.Duration) {
-	if mailbox.Bubbled(now) {
+func (c *request[T, A, R]) end(err error) {
+	c.pending.Err = err
+	if c.call.filtered != nil {
+		c.call.told(&c.o.core, &c.pending.Request, err)
+	}
+}
+
+// told tells interceptors that the request has ended. Of a call, the caller's
+// goroutine does that.
+func (c *call) told(o *core, r *mailbox.Request, err error) {
+	if !r.Called() {
+		o.class.system.Workers().Dispatch(over{c.filtered, err})
+	}
+}
+
+// Recycle implements mailbox.Body.
+func (c *request[T, A, R]) Recycle() { c.call.recycle(c, &c.o.core, &c.pending.Request, c.pending.Err) }
+
+// recycle is for a request that was told, and has ended; or whose ticket has been
+// redeemed.
+func (c *call) recycle(rec record, o *core, r *mailbox.Request, err error) {
+	switch {
+	case r.Ticket:
+	case c.message != nil:
+		c.answer(rec, o, r, err)
 		return
+	default:
+		o.unheard(err)
 	}
-	c.clear()
-	op.records.Put(c)
+	rec.free()
 }
 
-// clear lets go of what belonged to a request that has ended.
-func (c *request[T, A, R]) clear() {
+func (c *request[T, A, R]) free() {
+	pool := &c.op.pools.tells
+	switch {
+	case !c.call.pooled:
+		return
+	case c.pending.Request.Ticket:
+		pool = &c.op.pools.records
+	}
+	c.putBack(pool)
+}
+
+// putBack lets go of what belonged to a request that has ended, and puts the record
+// into a pool, unless that is nil.
+func (c *request[T, A, R]) putBack(pool *sync.Pool) {
 	var none A
 	var zero R
-	c.arg, c.Result, c.Err, c.o, c.ctx, c.Try = none, zero, nil, nil, nil, false
-	c.Ticket, c.pooled, c.filtered, c.begun = false, false, nil, false
-	c.Op, c.Key = c.op.index, nil // it may have been requeued
-	c.Forget()
+	c.arg, c.pending.Result, c.pending.Err, c.o = none, zero, nil, nil
+	c.call = call{}
+	forget(&c.pending.Request, c.op.index)
+	if pool != nil {
+		pool.Put(c)
+	}
+}
+
+// forget is the part of it that need not know the types.
+func forget(r *mailbox.Request, op int) {
+	r.Try, r.Ticket = false, false
+	r.Op, r.Key = op, nil // it may have been requeued
+	r.Forget()
+}
+
+// newRequest makes the record of a request.
+func (op *Operation[T, A, R]) newRequest(waits bool) *request[T, A, R] {
+	c := new(request[T, A, R])
+	c.op = op
+	op.common().create(&c.pending.Request, c, waits)
+	return c
+}
+
+// create is the part of newRequest that need not know the types.
+func (t *common) create(r *mailbox.Request, body mailbox.Body, waits bool) {
+	r.Init(body)
+	r.Op, r.Leaf = t.index, t.leafed
+	if waits {
+		r.ForCall()
+	}
+}
+
+// pools are those of an operation's records, all of which are *request[T, A, R].
+type pools struct {
+	records sync.Pool // for Call and Try
+	tells   sync.Pool // and for Tell
+}
+
+// source returns the pool that the record of a request is to be taken from which is made
+// in the given manner, or nil; and whether it is put back there by free. Records are
+// not pooled across the wall of a testing/synctest bubble.
+func (p *pools) source(ctx context.Context, how manner, now time.Duration) (pool *sync.Pool, pooled bool) {
+	switch {
+	case how < sending:
+		if mailbox.Bubbled(now) {
+			return nil, false
+		}
+		return &p.records, false // took puts it back
+	case ctx.Done() != nil:
+		// Its holder, or the watch over its context, may act late, so that they must not
+		// meet a record in its next life.
+		return nil, false
+	case how >= telling:
+		// Nobody has a hold on it: no future, and no watch over the context. And it has no
+		// channel that a bubble could mind.
+		return &p.tells, true
+	case how == beginning && !mailbox.Bubbled(now):
+		return &p.records, true
+	}
+	return nil, false
 }
 
 // record returns the record of a request that is made in the given manner.
-func (op *Operation[T, A, R]) record(ctx context.Context, o *Object[T], arg A, how manner, now time.Duration, p **request[T, A, R]) (c *request[T, A, R]) {
-	switch {
-	case how < sending:
-		c = op.take(now)
-	case how == answering:
-		c, *p = *p, nil // made for the message, with its reply
-	case how == telling && ctx.Done() == nil:
-		// Nobody has a hold on it: no future, and no watch over the context. And
-		// it has no channel that a bubble could mind.
-		c = op.tells.Get().(*request[T, A, R])
-		c.pooled = true
-	case how == beginning:
-		// The watch over a context may act late, so it must not meet a record in
-		// its next life.
-		if ctx.Done() == nil {
-			c = op.take(now)
-			c.pooled = !mailbox.Bubbled(now)
-		} else {
-			c = op.newRequest(true)
-		}
-		c.Ticket = true
-	default:
-		c = op.newRequest(false)
+func (op *Operation[T, A, R]) record(ctx context.Context, o *Object[T], arg A, how manner, now time.Duration) (c *request[T, A, R]) {
+	pool, pooled := op.pools.source(ctx, how, now)
+	if pool != nil {
+		c, _ = pool.Get().(*request[T, A, R])
 	}
-	c.o, c.arg = o, arg
-	c.Leaf = op.lendable(o)
-	c.Told, c.Try, c.Patient = how >= telling, how == trying || how == attempting, how == calling
+	if c == nil {
+		c = op.newRequest(how < sending || how == beginning)
+	}
+	c.o, c.arg, c.call.pooled = o, arg, pooled
 	return c
+}
+
+// prepare makes r, which is a new record's, a request that is made in a manner.
+func (t *common) prepare(o *core, r *mailbox.Request, how manner) {
+	r.Leaf, r.Ticket = t.lendable(o), how == beginning
+	r.Told, r.Try, r.Patient = how >= telling, how == trying || how == attempting, how == calling
 }
 
 // queue is the way through the kernel. If falsePart is not empty the caller has
 // taken the object, and found the guard false; the object is given back.
-func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p **request[T, A, R], f *filtered) (r R, err error) {
+func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p *passage, f *filtered) (r R, err error) {
 	now := mailbox.Now()
+	c := op.record(ctx, o, arg, how, now)
+	err = op.common().handIn(ctx, &o.core, c, falsePart, how, now, p, f)
+	if how < sending {
+		return op.took(c, now)
+	}
+	return r, err
+}
+
+// handIn is queue for a record. Of a call, the error is in that when it returns.
+func (t *common) handIn(ctx context.Context, o *core, rec record, falsePart string, how manner, now time.Duration, p *passage, f *filtered) (err error) {
+	j, c, r := rec.parts()
+	t.prepare(o, r, how)
 	var key any
-	if op.key != nil {
-		if key, err = op.keyHeld(o, arg, falsePart != ""); err != nil {
-			return r, err
+	if t.family {
+		if key, err = t.keyHeld(o, j.key, falsePart != ""); err != nil {
+			f.done(err)
+			err = p.failed(err)
+			rec.Fail(err)
+			rec.free()
+			return err
 		}
 	}
-	c := op.record(ctx, o, arg, how, now, p)
-	c.Key = key
-	op.enterChain(ctx, c)
+	r.Key, c.filtered = key, f
+	t.enterChain(ctx, o, c, r)
 	if how >= sending {
-		c.filtered = f
+		p.charge(ctx, o, rec, how)
 		if falsePart == "" {
-			err = o.box.Post(ctx, &c.Request, now)
+			err = o.box.Post(ctx, r, now)
 		} else {
-			o.box.PostHeld(ctx, &c.Request, falsePart, now)
+			o.box.PostHeld(ctx, r, falsePart, now)
 		}
-		c.posted(how, err, p)
-		return r, err
+		if err != nil {
+			f.done(err)
+		}
+		p.posted(rec, how, err)
+		return err
+	}
+	if how == hopping {
+		r.Ran(p.ran)
 	}
 	returned := false
 	defer func() {
-		if !returned { // a guard that was asked here has called runtime.Goexit
-			c.Forsake()
+		if !returned { // a guard that was asked here, or an interceptor, has called runtime.Goexit
+			t.forsake(o, r, c)
 		}
 	}()
 	if falsePart == "" {
-		o.box.Call(ctx, &c.Request, now)
+		o.box.Call(ctx, r, now)
 	} else {
-		o.box.CallHeld(ctx, &c.Request, falsePart, now)
+		o.box.CallHeld(ctx, r, falsePart, now)
 	}
 	returned = true
-	if r, err = c.Result, c.Err; !c.begun {
-		err = how.undone(err)
+	if p != nil {
+		p.undone = !c.begun
 	}
-	op.put(c, now)
+	return nil
+}
+
+// took returns what has come of a call, and puts back its record, which then pins
+// neither argument nor result.
+func (op *Operation[T, A, R]) took(c *request[T, A, R], now time.Duration) (R, error) {
+	r, err := c.pending.Result, c.pending.Err
+	if c.call.filtered != nil {
+		c.call.filtered.done(err)
+	}
+	if !mailbox.Bubbled(now) {
+		c.putBack(&op.pools.records)
+	}
 	return r, err
+}
+
+// forsake leaves the record of a call to whoever may still have it: the caller's
+// goroutine is ending.
+func (t *common) forsake(o *core, r *mailbox.Request, c *call) {
+	r.Forsake()
+	c.filtered.done(&mailbox.ExitError{Object: o.Name(), Operation: t.name})
+}
+
+// charge puts the record of a request that came by message in charge of the reply,
+// also if this goroutine dies.
+func (p *passage) charge(ctx context.Context, o *core, rec record, how manner) {
+	if how != answering {
+		return
+	}
+	_, c, r := rec.parts()
+	c.letter, p.record = p.letter, rec
+	if c.sender != nil && mailbox.ChainOf(ctx) != nil {
+		c.pooled = false // there may be an edge to it
+		o.class.system.Follows(c.sender, o.addressed(), r)
+	}
 }
 
 // posted gives the record of a request that has been posted, or with err was not
 // taken, to whom it belongs now.
-func (c *request[T, A, R]) posted(how manner, err error, p **request[T, A, R]) {
+func (p *passage) posted(rec record, how manner, err error) {
 	switch {
-	case (how == sending || how == beginning) && err == nil || how == answering && err != nil:
-		*p = c
+	case (how == sending || how == beginning) && err == nil:
+		p.record = rec
 	case err != nil:
-		c.free()
+		if how == answering {
+			p.record = nil
+		}
+		rec.free()
 	}
 }
 
 // enterChain gives a body that takes a context, and interceptors, one that knows
 // where it is.
-func (op *Operation[T, A, R]) enterChain(ctx context.Context, c *request[T, A, R]) {
-	if op.leaf == nil || c.o.class.filters != nil {
-		c.ctx = c.Inside(ctx, &c.o.box)
+func (t *common) enterChain(ctx context.Context, o *core, c *call, r *mailbox.Request) {
+	if !t.leafed || o.class.filters != nil {
+		c.ctx = r.Inside(ctx, &o.box)
 	}
 }
 
 // unheard logs that a request failed which nobody waits for. An error that its
 // body returned is a result, and forgotten with it.
-func (o *Object[T]) unheard(err error) {
+func (o *core) unheard(err error) {
 	cause := err
 	if r, ok := err.(*mailbox.RequeuedError); ok {
 		cause = r.Cause
 	}
 	switch cause.(type) {
 	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError,
-		*mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *KeyError, *RequeueError:
+		*mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *KeyError, *BadRequeueError:
 		o.log(err)
 	}
 }
 
 // log reports an error that nobody else is told. It is called by whoever has the
 // object, who must not perish of a handler that panics.
-func (o *Object[T]) log(err error) {
+func (o *core) log(err error) {
 	defer func() { _ = recover() }()
 	o.class.system.Logger().Error(err.Error(), "object", o.Name())
 }

@@ -3,6 +3,7 @@ package activeobject
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/sluice-go/sluice/guards"
@@ -66,7 +67,7 @@ func Same[T any](s *T) *T { return s }
 // The operation is one of the derived type's base, or of that one's bases as long
 // as they have the same state; through several states In is said step by step. In
 // its own type an operation is its own handle. What In has handed on must not get
-// further guards in the base.
+// further guards in the base. For a family there is InFamily.
 //
 // It panics if the type or the operation is nil, or the one does not inherit the
 // other.
@@ -82,12 +83,29 @@ func In[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S, 
 	}
 	h := find(derived, op)
 	if h == nil {
-		if derived.extends(op.typ) {
+		if derived.extends(op.species) {
 			panic(fmt.Sprintf("activeobject: type %q inherits operation %q of type %q through a type with another state: pass its handle in the base, which In returns too", derived.name, op.name, op.typ.name))
 		}
 		panic(fmt.Sprintf("activeobject: type %q does not inherit operation %q of type %q: pass an operation of its base, or derive it from that type", derived.name, op.name, op.typ.name))
 	}
 	return h
+}
+
+// InFamily is In for a family of entries: WhenKey adds to its guard, and operations
+// of the derived type, inherited ones included, can declare by Opens which of its
+// keys they open.
+//
+//	express = activeobject.Derive(lifts, "express", func(e *Express) *Lift { return &e.Lift })
+//	leap    = activeobject.Procedure(express, "leap", activeobject.Put((*Express).Leap))
+//
+//	activeobject.Opens(leap, activeobject.InFamily(express, stops), func(floor int) int { return floor })
+//
+// It panics as In does.
+func InFamily[S, T any, K comparable, A, R any](derived *Type[S], family *Family[T, K, A, R]) *Family[S, K, A, R] {
+	if family == nil {
+		return &Family[S, K, A, R]{In(derived, (*Operation[T, A, R])(nil)), nil} // which panics
+	}
+	return &Family[S, K, A, R]{In(derived, family.Operation), family.key}
 }
 
 // Override replaces the body of an inherited operation in a derived type, which
@@ -107,12 +125,12 @@ func (op *Operation[T, A, R]) OverrideCtx(body func(*T, context.Context, A) (R, 
 }
 
 func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) {
-	defer op.declaring("another body")()
+	defer op.common().declaring("another body")()
 	switch {
 	case op.inherited == nil:
-		panic(op.where() + " is not inherited: pass its body where it is declared, or Override it in a derived type, as In(derived, operation)")
+		panic(op.common().where() + " is not inherited: pass its body where it is declared, or Override it in a derived type, as In(derived, operation)")
 	case leaf == nil && blocks == nil:
-		panic(op.where() + " is overridden without a body: pass the function that carries it out")
+		panic(op.common().where() + " is overridden without a body: pass the function that carries it out")
 	}
 	op.leaf, op.blocks = leaf, blocks
 }
@@ -128,7 +146,7 @@ func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(
 // condition nil, or an exception is not inherited.
 func (t *Type[T]) Strengthen(name string, holds func(*T) bool, except ...interface {
 	Name() string
-	of() any
+	of() *species
 }) *Type[T] {
 	s := strengthening[T]{guard: guards.When(name, holds), except: map[string]bool{}}
 	t.mu.Lock()
@@ -140,7 +158,7 @@ func (t *Type[T]) Strengthen(name string, holds func(*T) bool, except ...interfa
 		panic(fmt.Sprintf("activeobject: type %q is strengthened after the first object was made: call Strengthen where the type is declared", t.name))
 	}
 	for _, op := range except {
-		if of := op.of(); of == any(t) && t.taken[op.Name()] == nil || !t.extends(of) {
+		if of := op.of(); of == &t.species && t.taken[op.Name()] == nil || !t.extends(of) {
 			panic(fmt.Sprintf("activeobject: type %q is strengthened except for operation %q, which it does not inherit: pass operations of its bases", t.name, op.Name()))
 		}
 		s.except[op.Name()] = true
@@ -161,11 +179,14 @@ type parent[S any] interface {
 	Operations() []string
 	// inherit seals the base and returns its operations as those of the derived
 	// type, in the same order, and so with the same numbers.
-	inherit() []handle[S]
+	inherit() []heritable[S]
 	defaults() settings
+	// adopt returns an operation that a base with the same state has got since it was
+	// sealed as one of the derived type; nil if it does not inherit that with the state.
+	adopt(h heritable[S]) heritable[S]
 	// bind connects the Queues in the base's part of the state, and in the parts
 	// of that. It returns the name of a type whose part is missing.
-	bind(state *S, t kin, box *mailbox.Mailbox) (missing string)
+	bind(state *S, t *species, box *mailbox.Mailbox) (missing string)
 }
 
 // derivation is the step from a type to the one that is derived from it.
@@ -175,30 +196,34 @@ type derivation[S, T any] struct {
 	part    func(*S) *T
 }
 
-func (d *derivation[S, T]) String() string       { return d.base.name }
-func (d *derivation[S, T]) Operations() []string { return d.base.Operations() }
-func (d *derivation[S, T]) defaults() settings   { return d.base.defaults }
+// String implements parent: it returns the name of the base.
+func (d *derivation[S, T]) String() string { return d.base.name }
 
-func (d *derivation[S, T]) inherit() []handle[S] {
+// Operations implements parent: it returns the names of the base's operations.
+func (d *derivation[S, T]) Operations() []string { return d.base.Operations() }
+
+func (d *derivation[S, T]) defaults() settings { return d.base.defaults }
+
+func (d *derivation[S, T]) inherit() []heritable[S] {
 	d.base.mu.Lock()
 	defer d.base.mu.Unlock()
 	d.base.settle()
-	inherited := make([]handle[S], len(d.base.ops))
+	inherited := make([]heritable[S], len(d.base.ops))
 	for i, op := range d.base.ops {
 		if h := d.derived.taken[op.name]; h != nil {
 			inherited[i] = h
-		} else if h, ok := any(op.self).(handle[S]); ok {
-			inherited[i] = h.extend(any(d).(*derivation[S, S]))
+		} else if h, ok := op.self.(heritable[S]); ok {
+			inherited[i] = h.extend(d.derived, any(d.part).(func(*S) *S))
 		} else {
 			// Here nobody knows the types of its argument and result; and it takes
 			// somebody who does, with In, to call it other than by message.
-			inherited[i] = lift(d, op.self.erase())
+			inherited[i] = lift(d.derived, d.part, erase(op))
 		}
 	}
 	return inherited
 }
 
-func (d *derivation[S, T]) bind(state *S, t kin, box *mailbox.Mailbox) (missing string) {
+func (d *derivation[S, T]) bind(state *S, t *species, box *mailbox.Mailbox) (missing string) {
 	part := d.part(state)
 	if part == nil {
 		return d.base.name
@@ -221,18 +246,18 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 	derived.mu.Lock()
 	defer derived.mu.Unlock()
 	if derived.settled {
-		if h, ok := derived.ops[op.index].self.(*Operation[S, A, R]); ok {
+		if h, ok := derived.all[op.index].self.(*Operation[S, A, R]); ok {
 			return h
 		}
 	}
 	if h := derived.taken[op.name]; h != nil {
 		return h.(*Operation[S, A, R])
 	}
-	h := lift(d, op)
+	h := lift(derived, d.part, op)
 	if derived.settled {
 		h.settle(op.index)
 	} else {
-		op.hand(derived.name)
+		op.common().hand(derived.name)
 	}
 	derived.taken[op.name] = h
 	return h
@@ -241,64 +266,149 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 // lift makes an operation one of a derived type. What does not depend on the
 // state is copied; what does is applied to the base's part of it. The guard is
 // looked up when the derived type is sealed, and so the base's complete.
-func lift[S, T, A, R any](d *derivation[S, T], from *Operation[T, A, R]) *Operation[S, A, R] {
-	op, part := newOperation[S, A, R](d.derived), d.part
-	op.traits, op.forms = from.traits, from.forms
-	op.opens = slices.Clip(op.opens) // what others derived from it add is theirs
+func lift[S, T, A, R any](derived *Type[S], part func(*S) *T, from *Operation[T, A, R]) *Operation[S, A, R] {
+	op := newOperation[S, A, R](derived)
+	op.common().copy(from.common())
+	op.forms = from.forms
+	op.keys = slices.Clip(op.keys) // what others derived from it add is theirs
 	if leaf := from.leaf; leaf != nil {
 		op.leaf = func(s *S, a A) (R, error) { return leaf(part(s), a) }
 	}
 	if blocks := from.blocks; blocks != nil {
 		op.blocks = func(s *S, ctx context.Context, a A) (R, error) { return blocks(part(s), ctx, a) }
 	}
-	op.inherited = func() guards.Guard[S, A] {
-		return guards.Adapt(from.guarded, part, func(a A) A { return a })
+	op.inherited = func() (parts []guards.Guard[S, A]) {
+		if g := guards.Adapt(from.guarded, part, func(a A) A { return a }); !g.IsZero() {
+			parts = append(parts, g)
+		}
+		parts = append(parts, op.parts...)
+		if op.kind != kernel.Function {
+			for _, s := range derived.stronger {
+				if !s.except[op.name] {
+					parts = append(parts, guards.Over[A](s.guard))
+				}
+			}
+		}
+		return parts
 	}
 	return op
 }
 
-// extend implements handle.
-func (op *Operation[T, A, R]) extend(d *derivation[T, T]) handle[T] { return lift(d, op) }
+// copy makes the traits those of an operation of a base, as far as they are
+// inherited.
+func (t *common) copy(from *common) {
+	species, self := t.species, t.self
+	*t = *from
+	t.species, t.self, t.taker = species, self, ""
+	t.opens = slices.Clip(t.opens)
+}
 
-// erase implements handle. The operation it returns is only good for lift.
-func (op *Operation[T, A, R]) erase() *Operation[T, any, any] {
-	argument := func(a any) A {
-		typed, _ := a.(A) // which fails for a nil interface only
-		return typed
-	}
+// extend implements heritable.
+func (op *Operation[T, A, R]) extend(derived *Type[T], part func(*T) *T) heritable[T] {
+	return lift(derived, part, op)
+}
+
+// erase makes an operation one that takes and returns anything. It is only good for
+// lift.
+func erase[T any](op *operation[T]) *Operation[T, any, any] {
+	from := op.self.(heritable[T])
 	erased := newOperation[T, any, any](op.typ)
-	erased.traits = op.traits
-	erased.forms = op.forms.erase()
-	if leaf := op.leaf; leaf != nil {
-		erased.leaf = func(s *T, a any) (any, error) { return leaf(s, argument(a)) }
+	erased.common().copy(op.common())
+	erased.accept = from.acceptAny
+	if op.leafed {
+		erased.leaf = func(s *T, a any) (any, error) { return from.applyAny(s, nil, a) }
+	} else {
+		erased.blocks = from.applyAny
 	}
-	if blocks := op.blocks; blocks != nil {
-		erased.blocks = func(s *T, ctx context.Context, a any) (any, error) { return blocks(s, ctx, argument(a)) }
+	if op.family {
+		erased.key = from.keyAny
 	}
-	erased.guarded = guards.Adapt(op.guarded, Same[T], argument)
+	for i := range op.opens {
+		erased.keys = append(erased.keys, func(a any, open func(any)) { from.keysAny(i, a, open) })
+	}
+	erased.guarded = from.guardAny()
 	return erased
 }
 
-// heir returns the operation as that of a type with the same state that inherits
-// it, or nil if t does not. The types are sealed.
-func (op *Operation[T, A, R]) heir(t *Type[T]) *Operation[T, A, R] {
-	if !t.extends(op.typ) {
+// as returns an argument that is an A, or, as that is an interface, nil.
+func as[A any](a any) A {
+	arg, _ := a.(A)
+	return arg
+}
+
+func (op *Operation[T, A, R]) acceptAny(a any) (any, bool) { return op.accept(a) }
+
+func (op *Operation[T, A, R]) applyAny(s *T, ctx context.Context, a any) (any, error) {
+	if op.leaf != nil {
+		return op.leaf(s, as[A](a))
+	}
+	return op.blocks(s, ctx, as[A](a))
+}
+
+func (op *Operation[T, A, R]) keyAny(a any, boxed bool) (any, bool) { return op.key(as[A](a), boxed) }
+
+func (op *Operation[T, A, R]) keysAny(i int, a any, open func(any)) { op.keys[i](as[A](a), open) }
+
+func (op *Operation[T, A, R]) guardAny() guards.Guard[T, any] {
+	return guards.Adapt(op.guarded, Same[T], as[A])
+}
+
+// heir returns the operation as that of an object whose type inherits it, with the
+// same state all the way, or nil if there is none. The types are sealed.
+func (op *Operation[T, A, R]) heir(o *core) *Operation[T, A, R] {
+	h, _ := op.common().heirIn(o).(*Operation[T, A, R])
+	return h
+}
+
+func (t *common) heirIn(o *core) handle {
+	if !o.class.typ.extends(t.species) {
 		return nil
 	}
-	if h, ok := t.ops[op.index].self.(*Operation[T, A, R]); ok {
-		return h
+	h := o.class.typ.all[t.index].self
+	if reflect.TypeOf(h) != reflect.TypeOf(t.self) { // which In has made since, from one with another state
+		h = o.box.Host().(interface{ adopt(handle) handle }).adopt(t.self)
 	}
-	return find(t, op)
+	return h
 }
 
-// kin is a type, of whatever state, that knows what it is derived from.
-type kin interface {
-	extends(t any) bool
+func (o *Object[T]) adopt(h handle) handle {
+	base := o.Type().base
+	if base == nil {
+		return nil
+	}
+	return base.adopt(h.(heritable[T]))
 }
 
-// extends reports whether the type is t or derived from it, so that the operations
-// of t have the same numbers in both.
-func (t *Type[T]) extends(other any) bool { return slices.Contains(t.line, other) }
+// adopt implements parent. It is find for somebody who does not know the types of
+// argument and result.
+func (d *derivation[S, T]) adopt(h heritable[S]) heritable[S] {
+	part, ok := any(d.part).(func(*S) *S)
+	if !ok {
+		return nil
+	}
+	if h.describe().species != &d.base.species {
+		if d.base.base == nil {
+			return nil
+		}
+		if h = any(d.base.base).(parent[S]).adopt(h); h == nil {
+			return nil
+		}
+	}
+	op := h.describe()
+	d.derived.mu.Lock()
+	defer d.derived.mu.Unlock()
+	if taken := d.derived.taken[op.name]; taken != nil {
+		return taken
+	}
+	own := h.extend(d.derived, part)
+	own.settle(op.index)
+	d.derived.taken[op.name] = own
+	return own
+}
+
+// extends reports whether the type is other or derived from it, so that the operations
+// of other have the same numbers in both.
+func (s *species) extends(other *species) bool { return slices.Contains(s.line, other) }
 
 // settle completes the list of operations, and ends the declaration of each. It is
 // called with mu held.
@@ -306,12 +416,12 @@ func (t *Type[T]) settle() {
 	if t.settled {
 		return
 	}
-	var all []handle[T]
+	var all []heritable[T]
 	if t.base != nil {
 		all = t.base.inherit()
 		for _, h := range all {
 			if own := t.byName[h.describe().name]; own != nil {
-				panic(own.where() + t.clash())
+				panic(own.common().where() + t.clash())
 			}
 		}
 		if !t.own {
@@ -319,13 +429,13 @@ func (t *Type[T]) settle() {
 		}
 	}
 	for _, op := range t.ops {
-		all = append(all, op.self)
+		all = append(all, op.self.(heritable[T]))
 	}
 	t.ops = nil
 	for i, h := range all {
 		h.settle(i)
 		op := h.describe()
-		t.ops = append(t.ops, op)
+		t.ops, t.all = append(t.ops, op), append(t.all, op.common())
 		t.byName[op.name] = op
 	}
 	t.settled = true
@@ -338,40 +448,36 @@ func (t *Type[T]) clash() string {
 // settle implements handle: it numbers the operation, joins its guards, and
 // prepares it for calls.
 func (op *Operation[T, A, R]) settle(index int) {
-	var parts []guards.Guard[T, A]
+	parts := op.parts
 	if op.inherited != nil {
-		if g := op.inherited(); !g.IsZero() {
-			parts = append(parts, g)
-		}
+		parts = op.inherited()
 	}
-	parts = append(parts, op.parts...)
-	if op.inherited != nil && op.kind != kernel.Function {
-		for _, s := range op.typ.stronger {
-			if !s.except[op.name] {
-				parts = append(parts, guards.Over[A](s.guard))
-			}
-		}
-	}
-	op.index, op.mark = index, mailbox.Mark(index)
-	op.guard, op.looks, op.plain, op.askState = "", guards.AtState, nil, nil
+	op.plain, op.askState = nil, nil
 	if len(parts) > 0 {
 		g := guards.And(parts...)
-		if op.kind == kernel.Procedure {
-			op.kind = kernel.Entry // it waits from now on
-		}
-		op.guarded, op.guard, op.looks, op.plain = g, g.Name(), g.Looks(), g.Simple()
-		if op.looks&guards.AtArgument == 0 {
+		op.guarded, op.plain = g, g.Simple()
+		if g.Looks()&guards.AtArgument == 0 {
 			op.askState = func(s *T) string {
 				var none A
 				return g.Ask(s, none)
 			}
 		}
 	}
-	op.idle = mailbox.Idle(op.typ.tag)
-	if op.leaf == nil || op.looks&guards.AtWaiting != 0 || op.keyed != nil || op.headOfLine {
+	op.common().settled(index, op.leaf != nil, op.guarded.Name(), op.guarded.Looks())
+}
+
+// settled is the part of settle that need not know the types.
+func (t *common) settled(index int, leaf bool, guard string, looks guards.Looks) {
+	t.index, t.mark, t.leafed = index, mailbox.Mark(index), leaf
+	t.guard, t.looks = guard, looks
+	if guard != "" && t.kind == kernel.Procedure {
+		t.kind = kernel.Entry // it waits from now on
+	}
+	t.idle = mailbox.Idle(t.species.tag)
+	if !leaf || looks&guards.AtWaiting != 0 || t.keyed || t.headOfLine {
 		// No fast path: bodies that may block are known to the kernel, so that circles
 		// of waiting can be followed; a request that arrives counts itself; a key is
 		// looked at before anybody takes the object; and nobody passes a head of line.
-		op.idle = mailbox.Never
+		t.idle = mailbox.Never
 	}
 }

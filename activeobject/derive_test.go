@@ -696,3 +696,68 @@ func TestAMistakenDerivationSaysWhatToDo(t *testing.T) {
 		})
 	}
 }
+
+// An express is a lift that can also leap, and stops only when it has been told to.
+type express struct {
+	lift  lift
+	stops bool
+}
+
+func TestADerivedTypeOpensKeysOfAnInheritedFamily(t *testing.T) {
+	ls := newLifts()
+	same := func(floor int) int { return floor }
+	for name, declare := range map[string]func() (*activeobject.Type[express], *activeobject.Family[express, int, int, int]){
+		"the family as it is": func() (*activeobject.Type[express], *activeobject.Family[express, int, int, int]) {
+			typ := activeobject.Derive(ls.Type, "express", func(e *express) *lift { return &e.lift })
+			return typ, activeobject.InFamily(typ, ls.stop)
+		},
+		"a stronger one": func() (*activeobject.Type[express], *activeobject.Family[express, int, int, int]) {
+			typ := activeobject.Derive(ls.Type, "express", func(e *express) *lift { return &e.lift })
+			return typ, activeobject.InFamily(typ, ls.stop).WhenKey("stops", func(e *express, floor int) bool { return e.stops && floor > 0 })
+		},
+	} {
+		typ, stop := declare()
+		leap := activeobject.Procedure(typ, "leap", activeobject.Put(func(e *express, to int) { e.lift.floor = to }))
+		activeobject.Opens(leap, stop, same)
+		cheat := activeobject.Procedure(typ, "leap short", activeobject.Put(func(e *express, to int) { e.lift.floor = to }))
+		activeobject.Opens(cheat, stop, func(floor int) int { return floor + 1 })
+		move := activeobject.In(typ, ls.move)
+		everywhere(t, func(t *testing.T, s *scene) {
+			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.Checked())
+			for floor := 1; floor <= 100; floor++ {
+				stop.Send(background, o, floor)
+			}
+			eventually(t, "all are inside", func() bool { return stop.WaitingAt(o, 7) == 1 && stop.WaitingAt(o, 100) == 1 })
+			for i, op := range []*activeobject.Operation[express, int, None]{leap, move} {
+				_, err := op.Call(background, o, 7+i)
+				require.NoError(t, err)
+				eventually(t, "the floor is served", func() bool { return stop.WaitingAt(o, 7+i) == 0 })
+			}
+			waiting(t, o, stop.Operation, 98)
+			f := stop.Send(background, o, 33)
+			_, err := cheat.Call(background, o, 33)
+			require.NoError(t, err)
+			require.ErrorAs(t, soon(t, s.system, awaiting(background, f)).err, new(*activeobject.UndeclaredError), name)
+		})
+		everywhere(t, func(t *testing.T, s *scene) {
+			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true})
+			for floor := 1; floor <= 100; floor++ {
+				stop.Send(background, o, floor)
+			}
+			eventually(t, "all are inside", func() bool { return stop.WaitingAt(o, 100) == 1 })
+			require.NoError(t, o.Do(background, func(*express) error { return nil })) // after which all have been asked
+			require.NoError(t, o.View(background, func(*express) error { return nil }))
+			before := stop.Stats(o).Evaluations
+			_, err := leap.Call(background, o, 7)
+			require.NoError(t, err)
+			eventually(t, "the floor is served", func() bool { return stop.WaitingAt(o, 7) == 0 })
+			require.NoError(t, o.View(background, func(*express) error { return nil }))
+			require.LessOrEqual(t, stop.Stats(o).Evaluations-before, uint64(8), "no other floor is asked")
+		})
+	}
+	own := activeobject.InFamily(ls.Type, ls.stop)
+	require.Same(t, ls.stop.Operation, own.Operation)
+	require.PanicsWithValue(t, `activeobject: In("lift") of a nil operation: if it is assigned in init, call In there, after that`, func() {
+		activeobject.InFamily(ls.Type, (*activeobject.Family[lift, int, int, int])(nil))
+	})
+}

@@ -52,7 +52,8 @@
 //
 // # Calls
 //
-// Who would rather call methods writes a client proxy, a struct around the object:
+// The client proxy of an operation, made by At, is for code that is not to know the
+// object: see Proxy. Who would rather call methods writes a struct around the object:
 //
 //	func (a SharedAccount) Withdraw(ctx context.Context, amount int64) (int64, error) {
 //		return withdraw.Call(ctx, a.object, amount)
@@ -89,6 +90,7 @@ type (
 	FullError     = mailbox.FullError
 	PolicyError   = mailbox.PolicyError
 	PriorityError = mailbox.PriorityError
+	RestartError  = mailbox.RestartError
 
 	UndeclaredError = mailbox.UndeclaredError
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox"
@@ -42,15 +43,20 @@ func EntryFamilyCtx[T any, K comparable, A, R any](t *Type[T], name string, body
 
 func familyOf[T any, K comparable, A, R any](op *Operation[T, A, R], key func(A) K) *Family[T, K, A, R] {
 	if key == nil {
-		panic(op.where() + " is a family without keys: pass the function that returns the key of an argument")
+		panic(op.common().where() + " is a family without keys: pass the function that returns the key of an argument")
 	}
-	op.key = func(arg A) any { return key(arg) }
-	op.keyed = func(arg A) bool {
+	op.key = func(arg A, boxed bool) (any, bool) {
 		k := key(arg)
 		same := k
-		return k == same // it panics if the key cannot be compared after all
+		if same != k { // it panics if the key cannot be compared after all
+			return k, false
+		}
+		if !boxed {
+			return nil, true
+		}
+		return k, true
 	}
-	op.family = true
+	op.family, op.keyed = true, true
 	return &Family[T, K, A, R]{op, key}
 }
 
@@ -59,7 +65,7 @@ func familyOf[T any, K comparable, A, R any](op *Operation[T, A, R], key func(A)
 // family.
 func (f *Family[T, K, A, R]) WhenKey(name string, holds func(*T, K) bool) *Family[T, K, A, R] {
 	if holds == nil {
-		panic(f.where() + " gets a guard without a condition: pass a func that reports whether it holds")
+		panic(f.common().where() + " gets a guard without a condition: pass a func that reports whether it holds")
 	}
 	f.guardBy(guards.WhenArg(name, func(s *T, arg A) bool { return holds(s, f.key(arg)) }))
 	return f
@@ -74,7 +80,7 @@ func (f *Family[T, K, A, R]) When(name string, holds func(*T) bool) *Family[T, K
 // WaitingAt returns how many requests of the key wait inside the object. It must
 // not be called by a guard.
 func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
-	if !o.class.typ.extends(f.typ) {
+	if !o.class.typ.extends(f.species) {
 		return 0
 	}
 	return o.box.WaitingAt(f.index, key)
@@ -89,11 +95,14 @@ func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
 // guard holds. Objects made with the option Checked find that out. If keys panics,
 // all guards are asked, and the panic is logged.
 //
+// In a derived type, In and InFamily return the handles of what is inherited; what an
+// inherited operation opens of an inherited family holds there as well.
+//
 // Opens panics if an argument is nil, the two are not of one type, the type is
 // sealed, or the operation has declared its keys of that family already.
 func Opens[T any, K comparable, A, R, FA, FR any](op *Operation[T, A, R], f *Family[T, K, FA, FR], keys func(A) K) {
 	if keys == nil {
-		panic(op.where() + " opens keys of a family by a nil function: pass one that returns the key")
+		panic(op.common().where() + " opens keys of a family by a nil function: pass one that returns the key")
 	}
 	OpensEach(op, f, func(arg A, open func(K)) { open(keys(arg)) })
 }
@@ -103,43 +112,41 @@ func Opens[T any, K comparable, A, R, FA, FR any](op *Operation[T, A, R], f *Fam
 func OpensEach[T any, K comparable, A, R, FA, FR any](op *Operation[T, A, R], f *Family[T, K, FA, FR], keys func(arg A, open func(K))) {
 	switch {
 	case f == nil:
-		panic(op.where() + " opens keys of a nil family: declare the family first, or assign it in init")
+		panic(op.common().where() + " opens keys of a nil family: declare the family first, or assign it in init")
 	case keys == nil:
-		panic(op.where() + " opens keys of a family by a nil function: pass one that tells open the keys")
+		panic(op.common().where() + " opens keys of a family by a nil function: pass one that tells open the keys")
 	case op.typ != f.typ:
-		panic(fmt.Sprintf("%s opens keys of family %q, which belongs to type %q: both must be of one type; for an inherited operation pass the handle that In returns", op.where(), f.name, f.typ.name))
+		panic(fmt.Sprintf("%s opens keys of family %q, which belongs to type %q: both must be of one type; for an inherited operation pass the handle that In returns, for an inherited family that of InFamily", op.common().where(), f.name, f.typ.name))
 	}
-	defer op.declaring("keys that it opens")()
-	for _, o := range op.opens {
-		if o.family == f.name {
-			panic(fmt.Sprintf("%s declares twice which keys of family %q it opens: say it once, with OpensEach if there are several", op.where(), f.name))
-		}
+	defer op.common().declaring("keys that it opens")()
+	if slices.Contains(op.opens, f.name) {
+		panic(fmt.Sprintf("%s declares twice which keys of family %q it opens: say it once, with OpensEach if there are several", op.common().where(), f.name))
 	}
-	op.opens = append(op.opens, opening[A]{family: f.name, keys: func(arg A, open func(any)) {
+	op.opens = append(op.opens, f.name) // which is the same in derived types
+	op.keys = append(op.keys, func(arg A, open func(any)) {
 		keys(arg, func(key K) { open(key) })
-	}})
+	})
 }
 
-// opening is what an operation declares to be able to open of a family.
-type opening[A any] struct {
-	family string // its name, which is the same in derived types
-	keys   func(arg A, open func(key any))
-}
+// keyer returns the key of a request, unless nobody wants it boxed, and whether that
+// is equal to itself. It panics if the key cannot be compared.
+type keyer func(boxed bool) (key any, equal bool)
 
 // keyFor returns the key of a request.
-func (op *Operation[T, A, R]) keyFor(o *Object[T], arg A) (key any, err error) {
-	if op.key == nil {
-		return nil, nil
-	}
+func (t *common) keyFor(o *core, k keyer) (key any, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			key, err = nil, op.keyFailed(o, recover())
+			key, err = nil, t.keyFailed(o, recover())
 		}
 	}()
-	key = op.key(arg)
-	if key != key { // it panics if the key cannot be compared after all
-		err = op.unequal(o, key)
+	key, equal := k(true)
+	if !equal {
+		err = t.unequal(o, key)
+	} else if o.class.audit != nil {
+		if again, _ := k(true); again != key {
+			err = o.class.audit.found(&ImpureError{Object: o.Name(), Operation: t.name, Problem: "its key function gave two keys for one argument"})
+		}
 	}
 	returned = true
 	return key, err
@@ -147,18 +154,15 @@ func (op *Operation[T, A, R]) keyFor(o *Object[T], arg A) (key any, err error) {
 
 // checkKey returns the error of keyFor, if there is one, before anybody takes the
 // object. It allocates nothing, whatever the key is.
-func (op *Operation[T, A, R]) checkKey(o *Object[T], arg A) (err error) {
-	if op.keyed == nil {
-		return nil
-	}
+func (t *common) checkKey(o *core, k keyer) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			err = op.keyFailed(o, recover())
+			err = t.keyFailed(o, recover())
 		}
 	}()
-	if !op.keyed(arg) {
-		err = op.unequal(o, op.key(arg))
+	if key, equal := k(false); !equal {
+		err = t.unequal(o, key)
 	}
 	returned = true
 	return err
@@ -166,24 +170,24 @@ func (op *Operation[T, A, R]) checkKey(o *Object[T], arg A) (err error) {
 
 // keyFailed returns the error of a key function that panicked with the value; if
 // there is none the goroutine is ending.
-func (op *Operation[T, A, R]) keyFailed(o *Object[T], value any) error {
-	return &KeyError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
+func (t *common) keyFailed(o *core, value any) error {
+	return &KeyError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
 }
 
-func (op *Operation[T, A, R]) unequal(o *Object[T], key any) error {
-	return &KeyError{Object: o.Name(), Operation: op.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
+func (t *common) unequal(o *core, key any) error {
+	return &KeyError{Object: o.Name(), Operation: t.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
 }
 
 // keyHeld is keyFor for somebody who may have taken the object. If there is no key
 // the object is given back.
-func (op *Operation[T, A, R]) keyHeld(o *Object[T], arg A, held bool) (key any, err error) {
+func (t *common) keyHeld(o *core, k keyer, held bool) (key any, err error) {
 	found := false
 	defer func() {
 		if !found && held {
-			op.putBack(o)
+			t.putBack(o)
 		}
 	}()
-	key, err = op.keyFor(o, arg)
+	key, err = t.keyFor(o, k)
 	found = err == nil
 	return key, err
 }
@@ -211,41 +215,49 @@ func (e *KeyError) Unwrap() error {
 	return err
 }
 
-// opener returns what a request that has run can have opened; nil if its operation
-// does not declare that, or its declaration panics.
+// opener returns what a request that has run can have opened, for an operation that
+// declares that.
+//
+//go:noinline
 func (op *Operation[T, A, R]) opener(o *Object[T], arg A) kernel.Opener {
-	if op.opens == nil {
-		return nil
-	}
+	return op.common().opening(&o.core, func(i int, open func(any)) { op.keys[i](arg, open) })
+}
+
+// opening is the part of opener that need not know the types, and is not to be inlined
+// where they are known: keys are those of the
+// operation's families, by their numbers. If its declaration panics, anything can have
+// been opened.
+//
+//go:noinline
+func (t *common) opening(o *core, keys func(i int, open func(key any))) kernel.Opener {
 	return func(family int, open func(key any)) {
-		name := o.class.typ.op(family).name
-		for _, declared := range op.opens {
-			if declared.family != name {
-				continue
-			}
-			returned := false
-			defer func() {
-				if !returned {
-					open(kernel.AnyKey)
-					if v := recover(); v != nil {
-						o.log(&KeyError{Object: o.Name(), Operation: op.name, Value: v, Stack: debug.Stack()})
-					}
-				}
-			}()
-			declared.keys(arg, open)
-			returned = true
+		i := slices.Index(t.opens, o.class.rule(family).Name)
+		if i < 0 {
+			return
 		}
+		returned := false
+		defer func() {
+			if !returned {
+				open(kernel.AnyKey)
+				if v := recover(); v != nil {
+					o.log(&KeyError{Object: o.Name(), Operation: t.name, Value: v, Stack: debug.Stack()})
+				}
+			}
+		}()
+		keys(i, open)
+		returned = true
 	}
 }
 
 // Opens implements kernel.KeyOpener.
 func (o *Object[T]) Opens(r *kernel.Request, family int, open func(key any)) {
-	if b, ok := r.Record.(*mailbox.Request).Body.(interface{ opener() kernel.Opener }); ok {
-		b.opener()(family, open)
+	if b, ok := r.Record.(*mailbox.Request).Body.(interface{ todo() job }); ok {
+		j := b.todo()
+		t, o := j.site()
+		t.opening(o, j.keysOf)(family, open)
 		return
 	}
 	open(kernel.AnyKey)
 }
 
-func (c *request[T, A, R]) opener() kernel.Opener { return c.op.opener(c.o, c.arg) }
-func (h *hop[T, A, R]) opener() kernel.Opener     { return h.op.opener(h.o, h.arg) }
+func (c *request[T, A, R]) todo() job { return c.work() }

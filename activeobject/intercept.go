@@ -18,24 +18,32 @@ import (
 // the body, which carries the chain of calls: Run may call other objects with it. Of
 // several interceptors the first is the outermost.
 //
+// A request that is requeued to another object (RequeueTo) arrives there, and so
+// passes the Queue of that object's interceptors too; those of the objects that it
+// has left have yet to hear of its end. A requeue within the object is no arrival.
+//
 // (The chain of filters between a caller and a shared object is from the
 // Synchronizer text, which has it from Chain of Responsibility.)
 type Interceptor struct {
-	// Queue is called on the caller's goroutine before the request arrives. The
-	// request goes on with the context that it returns, which must be derived from
-	// the given one; if it returns an error instead, the request never arrives, and
-	// fails with that.
+	// Queue is called before the request arrives: on the caller's goroutine; or, of a
+	// request that was not made by Call, Try or Select and comes from another object,
+	// on a worker. The request goes on with the context that it returns, which must be
+	// derived from the given one; if it returns an error instead, the request never
+	// arrives, and fails with that; one that comes from another object, with a
+	// *RequeuedError that has it as its cause. Until it returns the request can be
+	// withdrawn, but ends only then.
 	Queue func(ctx context.Context, r Intercepted) (context.Context, error)
 	// Run is called around the body, on the goroutine that runs it, while nothing
 	// that conflicts with it can run. It calls body, at most once, and returns its
 	// error, or another one; if it does not call it, the body does not run. An error
 	// that is a requeue must be returned as it is. Run is called around every body of a
-	// request that is requeued, by the object of each; Queue and Done are called once,
-	// by the object that the request was made to.
+	// request that is requeued, by the object of each.
 	Run func(ctx context.Context, r Intercepted, body func() error) error
-	// Done is called when the request has ended, with its error: by Call and Try on
-	// the caller's goroutine, else on a worker. If its own Queue was not called, or
-	// refused the request, it is not called.
+	// Done is called when the request has ended, wherever it did, with its error: by
+	// Call, Try and Select on the caller's goroutine, else on a worker. It is called
+	// once for each time that the request passed: the latest first, and of one object
+	// the innermost. If its own Queue was not called, or refused the request, it is
+	// not called.
 	Done func(ctx context.Context, r Intercepted, err error)
 }
 
@@ -61,12 +69,13 @@ func Intercept(interceptors ...Interceptor) Option {
 }
 
 // seen returns the request as interceptors see it.
-func (op *Operation[T, A, R]) seen(ctx context.Context, o *Object[T], arg A) Intercepted {
-	return Intercepted{Object: o.Name(), Operation: op.name, Argument: arg, Client: mailbox.ClientOf(ctx)}
+func (t *common) seen(ctx context.Context, o *core, arg any) Intercepted {
+	return Intercepted{Object: o.Name(), Operation: t.name, Argument: arg, Client: mailbox.ClientOf(ctx)}
 }
 
-// filtered is a request that has passed some interceptors' Queue.
+// filtered is a request that has passed some interceptors' Queue, at an object.
 type filtered struct {
+	before  *filtered     // at the objects that it comes from
 	filters []Interceptor // those passed
 	ctx     context.Context
 	request Intercepted
@@ -99,13 +108,27 @@ func (f *filtered) queue(all []Interceptor) (err error) {
 	return nil
 }
 
-// done calls Done of those that have been passed, the innermost first.
+// done calls Done of those that have been passed, the latest first. f may be nil.
 func (f *filtered) done(err error) {
-	for i := len(f.filters) - 1; i >= 0; i-- {
-		if done := f.filters[i].Done; done != nil {
-			f.contain(func() { done(f.ctx, f.request, err) })
+	for ; f != nil; f = f.before {
+		for i := len(f.filters) - 1; i >= 0; i-- {
+			if done := f.filters[i].Done; done != nil {
+				f.contain(func() { done(f.ctx, f.request, err) })
+			}
 		}
 	}
+}
+
+// admit calls Queue of the interceptors of an object to which the request comes, and
+// returns the context with which it goes on.
+func (c *call) admit(ctx context.Context, seen Intercepted, o *core) (context.Context, error) {
+	f := &filtered{before: c.filtered, ctx: ctx, request: seen, log: o.log}
+	c.filtered = f // now: those that have been passed hear of a refusal by the next
+	err := f.queue(o.class.filters)
+	if f.ctx.Done() != nil {
+		c.pooled = false // the watch over its context may act late
+	}
+	return f.ctx, err
 }
 
 func (f *filtered) contain(do func()) {
@@ -126,70 +149,49 @@ type over struct {
 // Run implements mailbox.Task.
 func (o over) Run() { o.done(o.err) }
 
-// intercepted is enter, of an object with interceptors.
-func (op *Operation[T, A, R]) intercepted(ctx context.Context, o *Object[T], arg A, how manner, p **request[T, A, R]) (r R, err error) {
-	f := &filtered{ctx: ctx, request: op.seen(ctx, o, arg), log: o.log}
-	exit := error(&mailbox.ExitError{Object: o.Name(), Operation: op.name}) // unless something returns
+// pass calls Queue of the interceptors of an object to which a request is made.
+func (t *common) pass(ctx context.Context, o *core, arg any) (_ *filtered, err error) {
+	f := &filtered{ctx: ctx, request: t.seen(ctx, o, arg), log: o.log}
+	exit := error(&mailbox.ExitError{Object: o.Name(), Operation: t.name}) // unless something returns
 	err = exit
-	posted := false
+	passed := false
 	defer func() {
-		if !posted { // else it has not ended before the record's result is there
+		if !passed { // else its record says when it has ended
 			f.done(err)
 		}
 	}()
 	if err = f.queue(o.class.filters); err == nil {
 		err = f.ctx.Err()
 	}
-	if err != nil {
-		return r, err
-	}
-	err = exit
-	r, err = op.queue(f.ctx, o, arg, "", how, p, f)
-	posted = how >= sending && err == nil
-	return r, err
+	passed = err == nil
+	return f, err
 }
 
 // body runs the body of a request, with the interceptors around it.
-func (op *Operation[T, A, R]) body(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (r R, err error) {
+func (t *common) body(o *core, ctx context.Context, j job, place any, home record) error {
 	if o.class.filters == nil {
-		r, err = op.bare(o, ctx, arg)
-	} else {
-		r, err = op.wrapped(o, ctx, req, arg)
+		return t.bare(o, ctx, j, place, home)
 	}
-	req.Left() // if it does not return, who catches that says so
-	return r, err
-}
-
-// wrapped is bare with the interceptors around it.
-func (op *Operation[T, A, R]) wrapped(o *Object[T], ctx context.Context, req *mailbox.Request, arg A) (r R, err error) {
-	body := func() (err error) {
-		r, err = op.bare(o, ctx, arg)
-		return err
-	}
-	at := ctx
-	if at == nil {
-		at = req.Context()
-	}
-	seen := op.seen(at, o, arg)
+	seen := t.seen(ctx, o, j.Argument())
+	body := func() error { return t.bare(o, ctx, j, place, home) }
 	for i := len(o.class.filters) - 1; i >= 0; i-- {
 		if run := o.class.filters[i].Run; run != nil {
 			next := body
-			body = func() error { return run(at, seen, next) }
+			body = func() error { return run(ctx, seen, next) }
 		}
 	}
-	err = body()
-	return r, err
+	return body()
 }
 
-// bare runs the body of a request.
-func (op *Operation[T, A, R]) bare(o *Object[T], ctx context.Context, arg A) (R, error) {
-	if op.leaf != nil {
-		return op.leaf(o.state, arg)
+// bare is body without interceptors.
+func (t *common) bare(o *core, ctx context.Context, j job, place any, home record) error {
+	if o.class.audit != nil && !t.changed {
+		return t.audited(o, ctx, j, place, home)
 	}
-	return op.blocks(o.state, ctx, arg)
+	return j.apply(ctx, place, home)
 }
 
 // lendable reports whether a body of the operation may run on any goroutine.
-func (op *Operation[T, A, R]) lendable(o *Object[T]) bool {
-	return op.leaf != nil && !op.own && o.class.filters == nil
+func (t *common) lendable(o *core) bool {
+	return t.leafed && !t.own && o.class.filters == nil
 }

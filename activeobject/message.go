@@ -23,64 +23,143 @@ func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.O
 // *actor.Invoke becomes a request like any other; its sender, if there is one,
 // gets the result, or a typed error, as an *actor.Reply. Messages without a
 // sender that cannot be carried out become dead letters.
+//
+// A request that was made by actor.System.Request in this process has the context
+// it was made with, any other the background.
 func (o *Object[T]) Receive(message any, sender *actor.PID) {
-	answer := func(value any, err error) {
-		_, begun := errors.AsType[*mailbox.RequeuedError](err)
-		switch {
-		case sender != nil && err != nil:
-			o.class.system.Tell(sender, &actor.Reply{Err: err})
-		case sender != nil:
-			o.class.system.Tell(sender, &actor.Reply{Value: value})
-		case (errors.Is(err, ErrStopped) || errors.Is(err, ErrFull)) && !begun:
-			o.class.system.DeadLetter(o.PID(), message) // it never ran
-		case err != nil:
-			o.log(err)
-		}
-	}
-	refuse := func(format string, args ...any) {
-		if sender == nil {
-			o.class.system.DeadLetter(o.PID(), message)
-			return
-		}
-		answer(nil, &MessageError{Object: o.Name(), Problem: fmt.Sprintf(format, args...)})
-	}
 	m, ok := message.(*actor.Invoke)
 	if !ok || m == nil {
-		refuse("a message of type %T is no request: send an *actor.Invoke", message)
+		o.refuse(message, sender, "a message of type %T is no request: send an *actor.Invoke", message)
 		return
 	}
-	op := o.class.typ.byName[m.Operation]
+	op := o.Type().byName[m.Operation]
 	if op == nil {
-		refuse("type %q has no operation %q", o.class.typ.name, m.Operation)
+		o.refuse(message, sender, "type %q has no operation %q", o.class.typ.name, m.Operation)
 		return
 	}
 	ctx := context.Background()
-	if sender != nil && (o.class.config.Views || o.class.filters != nil) { // or nobody looks
-		ctx = WithClient(ctx, sender)
+	if sender != nil {
+		if asker, ok := o.class.system.Asker(sender); ok {
+			ctx = asker
+		}
+		if mailbox.ClientOf(ctx) == nil { // interceptors may ask, and policies, also of an object that it is requeued to
+			ctx = WithClient(ctx, sender)
+		}
 	}
-	if !op.self.answer(ctx, o, m.Argument, answer) {
-		refuse("operation %q does not take an argument of type %T", m.Operation, m.Argument)
+	if !op.self.answer(ctx, &o.core, m, sender) {
+		o.refuse(message, sender, "operation %q does not take an argument of type %T", m.Operation, m.Argument)
 	}
+}
+
+// refuse answers a message that is not understood.
+func (o *Object[T]) refuse(message any, sender *actor.PID, format string, args ...any) {
+	if sender == nil {
+		o.class.system.DeadLetter(o.PID(), message)
+		return
+	}
+	o.class.system.Respond(sender, nil, &MessageError{Object: o.Name(), Problem: fmt.Sprintf(format, args...)})
+}
+
+// letter is the message that a request came by.
+type letter struct {
+	message *actor.Invoke // nil if it did not
+	sender  *actor.PID    // nil if nobody expects a reply
 }
 
 // answer carries out the operation for a message, and reports false if the
 // argument is of the wrong type.
-func (op *Operation[T, A, R]) answer(ctx context.Context, o *Object[T], argument any, reply func(any, error)) bool {
-	arg, ok := op.accept(argument)
+func (op *Operation[T, A, R]) answer(ctx context.Context, at *core, m *actor.Invoke, sender *actor.PID) bool {
+	arg, ok := op.accept(m.Argument)
 	if !ok {
 		return false
 	}
-	p := op.newRequest(false)
-	p.reply = func(r R, err error) {
-		o.who.Load().replies.Post(o.class.system.Workers(), func() { reply(r, err) })
-	}
+	p := passage{letter: letter{m, sender}}
+	var result any
+	var err error
+	returned := false
+	defer func() { op.common().answering(at, &p, result, err, returned) }()
 	var r R
-	err := error(&mailbox.ExitError{Object: o.Name(), Operation: op.name}) // unless enter returns
-	defer func() {
-		if p != nil { // it has ended already, or was not taken
-			reply(r, err)
-		}
-	}()
-	r, err = op.enter(ctx, o, arg, answering, &p)
+	r, err = op.start(ctx, at.box.Host().(*Object[T]), arg, answering, &p)
+	if sender != nil && p.record == nil {
+		result = r
+	}
+	returned = true
 	return true
+}
+
+// answering ends answer, whose goroutine is dying if it has not returned.
+func (t *common) answering(o *core, p *passage, r any, err error, returned bool) {
+	switch {
+	case p.record != nil:
+		return // it is on its way
+	case p.over:
+		r, err = p.result, p.err
+	case !returned:
+		err = &mailbox.ExitError{Object: o.Name(), Operation: t.name}
+	}
+	if p.letter.sender != nil || err != nil {
+		o.answered(p.letter, r, err)
+	}
+}
+
+// addressed returns the PID of an object that has had a message, and so has one.
+func (o *core) addressed() *actor.PID {
+	who := o.who.Load()
+	who.mu.Lock()
+	defer who.mu.Unlock()
+	return who.pid
+}
+
+// answered sends the reply to a message, or sees to an error that there is nobody to
+// reply to for. It runs the code of who it sends to.
+func (o *core) answered(l letter, r any, err error) {
+	switch {
+	case l.sender != nil && err == nil:
+		o.class.system.Respond(l.sender, r, nil)
+	case l.sender != nil:
+		o.class.system.Respond(l.sender, nil, err)
+	case err != nil:
+		_, begun := errors.AsType[*mailbox.RequeuedError](err)
+		if !begun && (errors.Is(err, ErrStopped) || errors.Is(err, ErrFull)) {
+			o.class.system.DeadLetter(o.addressed(), l.message) // it never ran
+			return
+		}
+		o.log(err)
+	}
+}
+
+// reply is a request that came by message and has ended, with a reply to be sent.
+type reply mailbox.Request
+
+// Run implements mailbox.Task.
+func (a *reply) Run() {
+	rec := (*mailbox.Request)(a).Home().(record)
+	j, c, _ := rec.parts()
+	_, o := j.site()
+	l := c.letter
+	r, err := rec.outcome()
+	rec.free()
+	o.answered(l, r, err)
+}
+
+// answer has the reply to a message sent. It is called by who has the object, and so
+// gives it himself only to a request of our own, which runs nobody else's code. The
+// others are for a worker, one after another.
+func (c *call) answer(rec record, o *core, r *mailbox.Request, err error) {
+	switch {
+	case c.sender == nil && err == nil:
+	case c.sender != nil && o.answerAsked(c.sender, rec):
+	case actor.IsRequest(c.sender) && err != nil && err == r.Context().Err():
+		// It was withdrawn with the context of its asker, who has been told that, or
+		// has a reply from somebody else.
+	default:
+		o.who.Load().replies.Post(o.class.system.Workers(), (*reply)(r))
+		return
+	}
+	rec.free()
+}
+
+func (o *core) answerAsked(sender *actor.PID, rec record) bool {
+	r, err := rec.outcome()
+	return o.class.system.Answer(sender, r, err)
 }

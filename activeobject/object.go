@@ -16,13 +16,39 @@ import (
 
 // Object is a shared object whose state is a T. It is an actor: it has a PID when
 // somebody asks for it, and lives until it is stopped or its system closed,
-// whether anybody refers to it or not.
+// whether anybody refers to it or not: its system has to reach those that wait at
+// it, and does not let go of it before. So an object that is not needed any more is
+// to be stopped. System.Objects of the package actor yields those that there are.
+//
+// # How it ends
+//
+//	                     takes requests   those that wait       returns
+//	Stop                 no more          fail                  at once; its channel closes after the last body
+//	Close                no more          are served, or fail   after the last body, or with its context
+//	actor: Stop          no more          fail                  at once
+//	actor: StopFuture    no more          fail                  a future of the actor's end, for ten seconds
+//	actor: Poison        no more          are served, or fail   at once
+//	actor: PoisonFuture  no more          are served, or fail   a future of the actor's end, for ten seconds
+//	System.Close         no more          fail                  after all bodies, or with its context
+//	System.Shutdown      no more          are served, or fail   the same; objects end one after another, the youngest first
+//
+// Bodies that run finish in any case. Those that wait are served until none of them
+// can start; the rest fails. What fails does so with a *StoppedError. The actor ends,
+// and its watchers and its parent hear of it, after the last body has returned and
+// its children have ended. The four of the actor are protoactor's, on the object's
+// PID; a poison is a message, and takes its place behind those that were sent before.
 type Object[T any] struct {
-	box   mailbox.Mailbox
-	class *class[T]
+	core
 	state *T
 	watch func(*T) bool // the guard of the only operation that others wait for, if it is plain
-	seat  int           // in the system's list
+}
+
+// core is what an object is whatever its state. What need not know the state is done
+// here, or by traits, so that it is not compiled for every operation again.
+type core struct {
+	box   mailbox.Mailbox
+	class *class
+	seat  int // in the system's list
 	id    uint64
 	who   atomic.Pointer[identity] // nil until the object is named or addressed
 }
@@ -34,6 +60,15 @@ type identity struct {
 	pid  *actor.PID // guarded by mu; nil until asked for
 
 	replies actor.Outbox // to requests that came by message
+
+	place actor.Place
+	// supervised objects have a supervisor to decide what becomes of them when they
+	// have failed.
+	supervised bool
+	// renew makes a new state, which put puts in the place of the old one; nil if the
+	// object was made without a factory.
+	renew func() (put func(), err error)
+	plug  atomic.Pointer[mailbox.Plug]
 }
 
 // Option adjusts an object, or, through Type.Default, all objects of a type. Of
@@ -51,8 +86,11 @@ type settings struct {
 	counted    bool
 	wrong      senseless // the first option that makes no sense
 	thread     thread
+	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
 	noFastPath bool
 	log        *func(kernel.Event) // a pointer, to be comparable
+	audit      *Audit
+	place      *actor.Place // likewise; who supervises whom
 }
 
 type thread uint8
@@ -61,10 +99,12 @@ const (
 	borrowed thread = iota
 	pooled
 	dedicated
+	given
 )
 
 // Named gives the object a name, under which it is known as an actor from the
-// start. The default is the name of its type and a number.
+// start. The default is the name of its type and a number. When the name of an object
+// that has been stopped is free again, says actor.NameError.
 func Named(name string) Option { return func(s *settings) { s.name = name } }
 
 // MaxBypass bounds how often a later request may start while a waiting one's
@@ -128,6 +168,11 @@ func (e *OptionError) Error() string {
 // the name is taken (*actor.NameError), or an option makes no sense
 // (*OptionError). It seals the type, and panics if that is incompletely declared.
 func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (*Object[T], error) {
+	return build(system, t, state, nil, options)
+}
+
+// build is New and, with a factory, NewFrom.
+func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T, error), options []Option) (_ *Object[T], err error) {
 	t.seal()
 	s := t.defaults
 	for _, o := range options {
@@ -136,7 +181,7 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 	switch {
 	case system == nil:
 		return nil, &OptionError{Type: t.name, Option: "system", Reason: "is nil: make one with actor.NewSystem"}
-	case state == nil:
+	case state == nil && factory == nil:
 		return nil, &OptionError{Type: t.name, Option: "state", Reason: "is nil: pass a pointer to the object's state"}
 	case s.log != nil && *s.log == nil:
 		return nil, &OptionError{Type: t.name, Option: "Logged", Reason: "is given nil: pass a function"}
@@ -147,17 +192,32 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 	}
 	name := s.name
 	s.name = ""
+	place, err := s.stands(t.name, system, factory != nil)
+	if err != nil {
+		return nil, err
+	}
+	place.Name = name
+	if factory != nil {
+		if state, err = produce(t.name, factory); err != nil {
+			return nil, &FactoryError{Type: t.name, Cause: err}
+		}
+	}
 	o := &Object[T]{state: state}
-	if missing := t.bind(state, t, &o.box); missing != "" {
+	if missing := t.bind(state, &t.species, &o.box); missing != "" {
 		return nil, &OptionError{Type: t.name, Option: "state", Reason: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
 	}
-	o.class, o.id = t.class(system, &s), t.count.Add(1)
-	if name != "" {
-		o.who.Store(&identity{name: name})
+	o.class, o.id = t.classOf(system, &s), t.count.Add(1)
+	addressed := place != actor.Place{}
+	if addressed || factory != nil {
+		who := &identity{name: name, place: place, supervised: place.Parent != nil || place.Guardian != nil}
+		if factory != nil {
+			who.renew = func() (func(), error) { return o.another(factory) }
+		}
+		o.who.Store(who)
 	}
 	o.box.Init(&o.class.config, o)
-	err := system.Join(o)
-	if err == nil && name != "" {
+	err = system.Join(o)
+	if err == nil && addressed {
 		_, err = o.address()
 	}
 	if err != nil {
@@ -177,7 +237,7 @@ func Must[T any](o *Object[T], err error) *Object[T] {
 }
 
 // Name returns the name of the object.
-func (o *Object[T]) Name() string {
+func (o *core) Name() string {
 	if who := o.who.Load(); who != nil && who.name != "" {
 		return who.name
 	}
@@ -185,10 +245,10 @@ func (o *Object[T]) Name() string {
 }
 
 // String implements fmt.Stringer.
-func (o *Object[T]) String() string { return o.Name() }
+func (o *core) String() string { return o.Name() }
 
 // Type returns the type of the object.
-func (o *Object[T]) Type() *Type[T] { return o.class.typ }
+func (o *Object[T]) Type() *Type[T] { return o.class.typ.self.(*Type[T]) }
 
 // Explain returns what runs and what waits at the object, and why. It asks no
 // guard and waits for no body.
@@ -211,13 +271,16 @@ func (o *Object[T]) address() (*actor.PID, error) {
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	if who.pid == nil {
-		pid, err := o.class.system.Spawn(who.name, o)
+		pid, err := o.class.system.SpawnAt(who.place, o)
 		if err != nil {
 			return nil, err
 		}
 		who.pid = pid
 		// Either this sees that the object has stopped, or Stop sees the PID.
-		if o.box.Closed() {
+		switch {
+		case o.box.Draining():
+			o.class.system.Poison(pid)
+		case o.box.Closed():
 			o.class.system.Stop(pid)
 		}
 	}
@@ -226,7 +289,8 @@ func (o *Object[T]) address() (*actor.PID, error) {
 
 // Stop ends the object: requests that wait and those that come later fail with
 // an error that matches ErrStopped; what runs finishes. The returned channel is
-// closed when the last body has returned. Stopping twice is fine.
+// closed when the last body has returned. Stopping twice is fine. See Object for the
+// other ways to end one.
 func (o *Object[T]) Stop() <-chan struct{} {
 	closed := o.box.Closed()
 	idle := o.Halt()
@@ -242,7 +306,7 @@ func (o *Object[T]) Stop() <-chan struct{} {
 
 // Halt implements mailbox.Receiver: it ends the object but not its actor.
 func (o *Object[T]) Halt() <-chan struct{} {
-	return o.box.Close(&mailbox.StoppedError{Object: o.Name()})
+	return o.box.Close(&mailbox.StoppedError{Object: o.Name(), Cause: o.box.Failure()})
 }
 
 // Drain implements mailbox.Receiver: it ends the object once what waits and can
@@ -263,7 +327,7 @@ func (o *Object[T]) Ended() {
 func (o *Object[T]) Seat() *int { return &o.seat }
 
 // bind gives the embedded Queues of the state its object.
-func (q *Queues) bind(t kin, box *mailbox.Mailbox) { q.typ, q.box = t, box }
+func (q *Queues) bind(t *species, box *mailbox.Mailbox) { q.typ, q.box = t, box }
 
 // Queues shows the bodies and guards of an object how many requests wait where:
 // Ada's 'Count. Embed it in the state; New connects it. Until then nobody waits,
@@ -271,14 +335,14 @@ func (q *Queues) bind(t kin, box *mailbox.Mailbox) { q.typ, q.box = t, box }
 //
 // A guard that looks at it must be declared by WhenWaiting.
 type Queues struct {
-	typ kin
+	typ *species
 	box *mailbox.Mailbox
 }
 
 // Waiting returns how many requests wait for the operation inside the object. A
 // request that is being considered counts itself; a body that runs, a Try, and
 // those that arrived while a body runs do not.
-func (q *Queues) Waiting(op interface{ at(t kin) (int, bool) }) int {
+func (q *Queues) Waiting(op interface{ at(t *species) (int, bool) }) int {
 	if q.box == nil {
 		return 0
 	}
@@ -296,9 +360,14 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 			err = o.guardFailed(op, nil, recover())
 		}
 	}()
-	falsePart = o.class.typ.op(op).askState(o.state)
+	ask := o.Type().op(op).askState
+	if o.class.audit != nil {
+		falsePart, err = o.askTwice(op, nil, func() string { return ask(o.state) })
+	} else {
+		falsePart = ask(o.state)
+	}
 	returned = true
-	return falsePart, nil
+	return falsePart, err
 }
 
 // AskRequest implements kernel.Object.
@@ -309,9 +378,14 @@ func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) 
 			err = o.guardFailed(r.Op, r, recover())
 		}
 	}()
-	falsePart = r.Record.(*mailbox.Request).Body.AskGuard()
+	body := r.Record.(*mailbox.Request).Body
+	if o.class.audit != nil {
+		falsePart, err = o.askTwice(r.Op, body, body.AskGuard)
+	} else {
+		falsePart = body.AskGuard()
+	}
 	returned = true
-	return falsePart, nil
+	return falsePart, err
 }
 
 // guardFailed returns the error of a guard that panicked with the value. If it
@@ -319,23 +393,29 @@ func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) 
 // from leaving the object locked.
 func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
 	if value == nil {
-		value = "it ended its goroutine (runtime.Goexit)"
-		o.box.GuardExited(op, r, o.guardError(op, value))
+		err := o.guardError(op, goexit)
+		o.failedAsking(op, err)
+		o.box.GuardExited(op, r, err)
 		return nil
 	}
-	return o.guardError(op, value)
+	err := o.guardError(op, value)
+	o.failedAsking(op, err)
+	return err
 }
 
-func (o *Object[T]) guardError(op int, value any) error {
-	d := o.class.typ.op(op)
-	return &mailbox.GuardError{Object: o.Name(), Operation: d.name, Guard: d.guard, Value: value, Stack: debug.Stack()}
+// goexit is the value of a failure that is not a panic.
+const goexit = "it ended its goroutine (runtime.Goexit)"
+
+func (o *core) guardError(op int, value any) error {
+	d := o.class.rule(op)
+	return &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: debug.Stack()}
 }
 
 // Open implements mailbox.Host.
 func (o *Object[T]) Open(operations uint64) int {
 	for ; operations != 0; operations &= operations - 1 {
 		op := bits.TrailingZeros64(operations)
-		holds := o.class.typ.op(op).plain
+		holds := o.Type().op(op).plain
 		if holds == nil {
 			holds = o.watch // the guard that requests carry
 		}
@@ -350,7 +430,7 @@ func (o *Object[T]) Open(operations uint64) int {
 func (o *Object[T]) Watch(operations uint64) {
 	o.watch = nil
 	if bits.OnesCount64(operations) == 1 {
-		o.watch = o.class.typ.op(bits.TrailingZeros64(operations)).plain
+		o.watch = o.Type().op(bits.TrailingZeros64(operations)).plain
 	}
 }
 

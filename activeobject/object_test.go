@@ -21,7 +21,7 @@ func TestObjectsWithTheSameOptionsShareTheirClass(t *testing.T) {
 	defer one.Close(t.Context())
 	defer other.Close(t.Context())
 	typ := NewType[int]("number")
-	in := func(system *actor.System, options ...Option) *class[int] {
+	in := func(system *actor.System, options ...Option) *class {
 		return Must(New(system, typ, new(int), options...)).class
 	}
 	require.Same(t, in(one), in(one, Named("pi")))
@@ -34,7 +34,7 @@ func TestObjectsWithTheOptionsOfTheirTypeShareTheirClass(t *testing.T) {
 	defer system.Close(t.Context())
 	log := Logged(func(Event) {})
 	typ := NewType[int]("number").Default(Rotating(), Pooled(), log)
-	in := func(options ...Option) *class[int] { return Must(New(system, typ, new(int), options...)).class }
+	in := func(options ...Option) *class { return Must(New(system, typ, new(int), options...)).class }
 	require.Same(t, in(), in())
 	require.Same(t, in(), in(Named("pi"), Rotating(), log), "what is said twice")
 	require.Same(t, in(), in(Borrowed(), Pooled()), "the last one counts")
@@ -50,7 +50,7 @@ func TestObjectsWithAGoroutineOfTheirOwnDoNotShareIt(t *testing.T) {
 }
 
 // A derived type's operation is made from its base's: whoever adds a field to an
-// operation says here what becomes of it, and sees to it in lift and in erase.
+// operation says here what becomes of it, and sees to it in copy, lift and erase.
 func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 	const (
 		carried = "copied, with all that is in it" // by lift and erase
@@ -60,17 +60,24 @@ func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 		own     = "what the derived type adds"
 	)
 	want := map[string]string{
-		"traits": carried, "forms": carried,
-		"leaf": lifted, "blocks": lifted, "guarded": lifted, "inherited": lifted,
-		"idle": settled, "mark": settled, "plain": settled, "askState": settled,
-		"typ": remade, "self": remade, "records": remade, "tells": remade,
-		"parts": own, "taker": own,
+		"forms": carried,
+		"leaf":  lifted, "blocks": lifted, "guarded": lifted, "inherited": lifted,
+		"plain": settled, "askState": settled,
+		"typ": remade, "pools": remade,
+		"parts": own,
+
+		// Of the traits.
+		"idle": settled, "mark": settled, "index": settled, "leafed": settled,
+		"species": remade, "self": remade,
+		"taker": own,
+		"name":  carried, "kind": carried, "guard": settled, "looks": settled, "changed": carried,
+		"family": carried, "keyed": carried, "opens": carried, "headOfLine": carried, "own": carried, "bound": carried,
 	}
 	got := map[string]string{}
-	for _, typ := range []reflect.Type{reflect.TypeFor[Operation[int, int, int]](), reflect.TypeFor[operation[int]]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[Operation[int, int, int]](), reflect.TypeFor[operation[int]](), reflect.TypeFor[traits]()} {
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Name, "[")
-			if name != "operation" { // the second of the two
+			if name != "operation" && name != "traits" { // the second and the third of them
 				got[name] = want[name]
 			}
 		}

@@ -2,7 +2,6 @@ package activeobject
 
 import (
 	"context"
-	"sync"
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -14,45 +13,23 @@ import (
 // goroutine once their type is sealed.
 type Operation[T, A, R any] struct {
 	operation[T]
-	idle, mark uint64 // what the fast path compares and swaps
-	leaf       func(*T, A) (R, error)
-	blocks     func(*T, context.Context, A) (R, error)
-	guarded    guards.Guard[T, A] // the parts and what is inherited, once the type is sealed
+	leaf    func(*T, A) (R, error)
+	blocks  func(*T, context.Context, A) (R, error)
+	guarded guards.Guard[T, A] // the parts and what is inherited, once the type is sealed
 	forms[A]
 
-	parts     []guards.Guard[T, A]      // added by Guard
-	inherited func() guards.Guard[T, A] // of a derived type's: its base's, which may be zero
+	parts     []guards.Guard[T, A]        // added by Guard
+	inherited func() []guards.Guard[T, A] // of a derived type's: its base's, if that has any, these, and those of Strengthen
 
-	records sync.Pool // of *request[T, A, R] for Call and Try
-	tells   sync.Pool // and for Tell
+	pools pools
 }
 
 // forms is what depends on the argument but not on the state. A derived type's
 // operation begins with a copy of its base's.
 type forms[A any] struct {
-	accept func(any) (A, bool) // the argument of a message
-	key    func(A) any         // of a family
-	keyed  func(A) bool        // whether that is equal to itself; of a family that is declared
-	opens  []opening[A]        // what the operation can open of families
-}
-
-// erase returns the forms for an argument of any type that is in fact an A.
-func (f forms[A]) erase() forms[any] {
-	erased := forms[any]{accept: func(a any) (any, bool) { return f.accept(a) }}
-	typed := func(a any) A {
-		arg, _ := a.(A) // which fails for a nil interface only
-		return arg
-	}
-	if f.key != nil {
-		erased.key = func(a any) any { return f.key(typed(a)) }
-	}
-	if f.keyed != nil {
-		erased.keyed = func(a any) bool { return f.keyed(typed(a)) }
-	}
-	for _, o := range f.opens {
-		erased.opens = append(erased.opens, opening[any]{o.family, func(a any, open func(any)) { o.keys(typed(a), open) }})
-	}
-	return erased
+	accept func(any) (A, bool)                 // the argument of a message
+	key    func(arg A, boxed bool) (any, bool) // of a family; see keyer
+	keys   []func(arg A, open func(key any))   // what the operation can open of families, as in traits
 }
 
 // accept is for an argument that comes in a message: nil stands for no argument,
@@ -115,9 +92,7 @@ func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*
 
 func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
 	op := &Operation[T, A, R]{}
-	op.typ, op.self = t, op
-	op.records.New = func() any { return op.newRequest(true) }
-	op.tells.New = func() any { return op.newRequest(false) }
+	op.typ, op.species, op.self = t, &t.species, op
 	return op
 }
 
@@ -148,13 +123,13 @@ func (op *Operation[T, A, R]) WhenWaiting(name string, holds func(*T) bool) *Ope
 func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
 	switch {
 	case op.kind != kernel.Entry && op.inherited == nil:
-		panic(op.where() + " has a guard: only entries wait; declare it with Entry")
+		panic(op.common().where() + " has a guard: only entries wait; declare it with Entry")
 	case op.kind == kernel.Function:
-		panic(op.where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
+		panic(op.common().where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
 	case g.IsZero():
-		panic(op.where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
+		panic(op.common().where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
 	case op.family && g.Looks()&guards.AtArgument != 0:
-		panic(op.where() + " is a family with a guard over the argument: its guards look at no more of that than the key; use WhenKey")
+		panic(op.common().where() + " is a family with a guard over the argument: its guards look at no more of that than the key; use WhenKey")
 	}
 	op.guardBy(g)
 	return op
@@ -162,7 +137,7 @@ func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
 
 // guardBy adds a part to the guard.
 func (op *Operation[T, A, R]) guardBy(g guards.Guard[T, A]) *Operation[T, A, R] {
-	defer op.declaring("a guard")()
+	defer op.common().declaring("a guard")()
 	op.parts = append(op.parts, g)
 	op.kind = kernel.Entry
 	return op
@@ -174,14 +149,14 @@ func (op *Operation[T, A, R]) Name() string { return op.name }
 // Waiting returns how many requests wait for the operation at the object, those
 // included that stand behind a running body and have not been let in yet.
 func (op *Operation[T, A, R]) Waiting(o *Object[T]) int {
-	if !o.class.typ.extends(op.typ) {
+	if !o.class.typ.extends(op.species) {
 		return 0
 	}
 	return o.box.Queued(op.index)
 }
 
 // at returns the operation's number in t, if that is its type or inherits it.
-func (op *operation[T]) at(t kin) (int, bool) { return op.index, t.extends(op.typ) }
+func (op *operation[T]) at(s *species) (int, bool) { return op.index, s.extends(op.species) }
 
 // NoArg adapts a method that takes no argument to the form of a body.
 func NoArg[T, R any](body func(*T) (R, error)) func(*T, None) (R, error) {

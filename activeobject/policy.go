@@ -115,9 +115,9 @@ func (o *Object[T]) SetPriority(arrival uint64, priority int) error {
 // Without it a request whose guard is false stands in nobody's way. It returns the
 // operation.
 func (op *Operation[T, A, R]) HeadOfLine() *Operation[T, A, R] {
-	defer op.declaring("a head of line")()
+	defer op.common().declaring("a head of line")()
 	if op.family {
-		panic(op.where() + " is a family with a head of line: the requests of one key wait for the same guard anyway")
+		panic(op.common().where() + " is a family with a head of line: the requests of one key wait for the same guard anyway")
 	}
 	op.headOfLine = true
 	return op

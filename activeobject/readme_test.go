@@ -74,3 +74,24 @@ func TestTheReadmeOfCallingHasEveryError(t *testing.T) {
 	}
 	require.Greater(t, found, 15)
 }
+
+func TestTheFaultListNamesTestsThatExist(t *testing.T) {
+	page, err := os.ReadFile("../docs/embedding.md")
+	require.NoError(t, err)
+	tests := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("..", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+			tests[m[1]] = true
+		}
+		return err
+	}))
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, named)
+	for _, m := range named {
+		require.True(t, tests[m[1]], m[1])
+	}
+}

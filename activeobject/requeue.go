@@ -3,8 +3,8 @@ package activeobject
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
-	"sync/atomic"
+	"reflect"
+	"time"
 
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -48,42 +48,27 @@ func (op *Operation[T, A, R]) Requeue(arg A, how ...Requeuing) (R, error) {
 // arrives like any other. If that has stopped, or its queue is full, the request
 // fails with *RequeuedError.
 func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (r R, err error) {
-	h := &hop[T, A, R]{asked: op, at: o, arg: arg}
+	h := &hop[T, A, R]{errand: errand[T, A, R]{op, o, arg}}
 	for _, w := range how {
 		h.how |= w
 	}
 	return r, h
 }
 
-// hop is a request's next turn. It is an error on its way out of the body that asks
-// for it, and the request's body afterwards.
+// hop is a request's next turn: an error on its way out of the body that asks for it.
+// The same one may be given to several requests, so it is not changed.
 type hop[T, A, R any] struct {
-	asked *Operation[T, A, R]
-	at    *Object[T] // nil is the one in which the body ran
-	arg   A
-	how   Requeuing
-	bound atomic.Bool // it is the turn of a request; another one that is given the same error gets a copy
-	*stay[T, A, R]
-}
-
-// stay is what a hop needs that has to wait.
-type stay[T, A, R any] struct {
-	mailbox.Hop
-	op  *Operation[T, A, R] // that of the object's type
-	o   *Object[T]
-	ctx context.Context // of a body that takes one
-	to  sink[R]
-	r   *mailbox.Request
+	errand[T, A, R] // at a nil object if that is the one in which the body runs
+	how             Requeuing
 }
 
 // hopper is a *hop of whatever types.
 type hopper interface {
 	error
-	// bind makes it the next turn of a request to the object at, whose result goes
-	// to a sink.
-	bind(to any, at site) (*mailbox.Hop, error)
-	// elsewhere reports whether it is to another object than at.
-	elsewhere(at site) bool
+	// bind makes it the next turn of the request home to the object at.
+	bind(home record, at *core) (*mailbox.Hop, error)
+	// target returns the object that it is to, or nil, and how.
+	target() (*core, Requeuing)
 }
 
 // turn is a hopper with a known result.
@@ -93,179 +78,146 @@ type turn[R any] interface {
 	// found the word w, and marked with mark, at which nobody waits; and if its
 	// guard holds. It returns the mark of the object afterwards, which is 0 if the
 	// object has been given back.
-	here(at site, w, mark uint64) (r R, now uint64, ok bool, err error)
-	// there makes the turn at another object, like a call, up to the next turn.
-	there(ctx context.Context) (R, error)
-}
-
-// site is an object of whatever type, in which a body runs.
-type site interface {
-	Name() string
-	// hop returns a hop to an operation that its type inherits from one with another
-	// state. The result goes to the sink to or, if nobody has made the operation's
-	// handle in the type, so that its result is of any type, to untyped.
-	hop(t any, index int, arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error)
-}
-
-// sink is where a result goes.
-type sink[R any] interface{ Deliver(result R, err error) }
-
-// anySink is a sink for those who do not know the type of the result.
-type anySink[R any] struct{ sink[any] }
-
-// Deliver implements sink.
-func (s anySink[R]) Deliver(result R, err error) { s.sink.Deliver(result, err) }
-
-// someSink is a sink for the result of an operation that does not know its type,
-// which is that of the sink nevertheless.
-type someSink[R any] struct{ typed sink[R] }
-
-// Deliver implements sink.
-func (s someSink[R]) Deliver(result any, err error) {
-	r, _ := result.(R) // which fails for a nil interface only
-	s.typed.Deliver(r, err)
+	here(at *core, w, mark uint64) (r R, now uint64, ok bool, err error)
+	// there makes the turn at another object, like a call, up to the next such turn.
+	there(ctx context.Context, ran mailbox.Turns) (R, error)
 }
 
 // Error implements error. It is seen only by a body that calls another one as a
 // function, and by whoever gets an error that a body has wrapped.
-func (h *hop[T, A, R]) Error() string {
-	return fmt.Sprintf("sluice: a requeue to %s, which a body is to return as it is", h.asked.name)
+func (h *hop[T, A, R]) Error() string { return h.op.common().asked() }
+
+func (t *common) asked() string {
+	return fmt.Sprintf("sluice: a requeue to %s, which a body is to return as it is", t.name)
 }
 
 // requeued makes of an error that a body has returned the request's next turn, if
-// it is a hop, and else returns it.
-func requeued(err error, r *mailbox.Request, to any, at site) error {
+// it is a hop. Else it returns the request's error.
+func requeued(err error, home record, at *core) error {
 	h, ok := err.(hopper)
 	if !ok {
 		return err
 	}
-	m, err := h.bind(to, at)
-	if err == nil {
+	_, _, r := home.parts()
+	m, err := h.bind(home, at)
+	switch err.(type) {
+	case nil:
 		r.Requeue(m)
+		return nil
+	case *BadRequeueError: // of the body that has asked for it
+		return err
 	}
-	return err
+	return r.Stranded(&at.box, err)
 }
 
 // bind implements hopper.
-func (h *hop[T, A, R]) bind(to any, at site) (*mailbox.Hop, error) {
-	if !h.bound.CompareAndSwap(false, true) {
-		h = &hop[T, A, R]{asked: h.asked, at: h.at, arg: h.arg, how: h.how}
-	}
-	h.stay = &stay[T, A, R]{op: h.asked, o: h.at}
-	h.Keep, h.Commit = h.how&KeepPlace != 0, h.how&Commit != 0
-	// A sink that is made of one which was made of another is that one: else they
-	// would grow longer with every turn.
-	switch to := to.(type) {
-	case sink[R]:
-		h.to = to
-	case someSink[R]:
-		h.to = to.typed
-	case sink[any]:
-		h.to = anySink[R]{to}
-	default:
-		return nil, &RequeueError{Object: at.Name(), Operation: h.op.name, Problem: fmt.Sprintf("its result is a %T, not what the caller waits for", *new(R))}
-	}
-	if h.o == nil {
-		o, ok := at.(*Object[T])
-		if !ok {
-			return at.hop(h.op.typ, h.op.index, h.arg, h.how, to, untyped(h.to))
-		}
-		h.o = o
-	}
-	if h.o.class.typ != h.op.typ {
-		own := h.op.heir(h.o.class.typ)
-		if own == nil {
-			return nil, h.op.foreign(h.o)
-		}
-		h.op = own
-	}
-	return h.aim()
-}
-
-// aim completes the hop, whose operation and object match.
-func (h *hop[T, A, R]) aim() (_ *mailbox.Hop, err error) {
-	if h.Key, err = h.op.keyFor(h.o, h.arg); err != nil {
-		return nil, err
-	}
-	h.Box, h.Op, h.Leaf, h.Body = &h.o.box, h.op.index, h.op.lendable(h.o), h
-	h.Board = func(r *mailbox.Request, box *mailbox.Mailbox) {
-		if h.r = r; h.op.leaf == nil {
-			h.ctx = r.Inside(r.Context(), box)
+func (h *hop[T, A, R]) bind(home record, at *core) (*mailbox.Hop, error) {
+	place := home.place()
+	if _, ok := place.(*R); !ok {
+		if err := h.op.common().misfit(place, new(R), at); err != nil {
+			return nil, err
 		}
 	}
-	return &h.Hop, nil
+	o := h.o
+	if o == nil {
+		var ok bool
+		if o, ok = at.box.Host().(*Object[T]); !ok {
+			return h.op.common().inheritedHop(h.arg, at, h.how, home)
+		}
+	}
+	return h.op.turn(o, h.arg, at, h.how, home)
 }
 
-// untyped returns a sink of any results for those of a typed one.
-func untyped[R any](to sink[R]) sink[any] {
-	if a, ok := to.(anySink[R]); ok {
-		return a.sink
+// misfit returns an error if a result, to which there is a pointer, does not fit a
+// place for one of another type.
+func (t *common) misfit(place, result any, at *core) error {
+	if _, ok := place.(*any); ok {
+		return nil
 	}
-	return someSink[R]{to}
+	return &BadRequeueError{Object: at.Name(), Operation: t.name, Problem: fmt.Sprintf("its result is a %v, not what the caller waits for", reflect.TypeOf(result).Elem())}
 }
 
-// hop implements site.
-func (o *Object[T]) hop(t any, index int, arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error) {
-	if !o.class.typ.extends(t) {
-		return nil, &RequeueError{Object: o.Name(), Operation: fmt.Sprint(t), Problem: "it is of another type; use RequeueTo for another object"}
+// inheritedHop is bind for a hop to an operation that the type of the object inherits
+// from one with another state. If nobody has made the operation's handle in the type
+// its result is of any type, and home knows which.
+func (t *common) inheritedHop(arg any, at *core, how Requeuing, home record) (*mailbox.Hop, error) {
+	if !at.class.typ.extends(t.species) {
+		return nil, &BadRequeueError{Object: at.Name(), Operation: t.species.name, Problem: "it is of another type; use RequeueTo for another object"}
 	}
-	return o.class.typ.ops[index].self.hop(o, arg, how, to, untyped)
+	return at.class.typ.all[t.index].self.hop(at, arg, how, home)
 }
 
 // hop implements handle.
-func (op *Operation[T, A, R]) hop(o *Object[T], arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error) {
+func (op *Operation[T, A, R]) hop(at *core, arg any, how Requeuing, home record) (*mailbox.Hop, error) {
 	typed, _ := arg.(A) // which fails for a nil interface only
-	h := &hop[T, A, R]{asked: op, at: o, arg: typed, how: how}
-	if _, knows := to.(sink[R]); !knows {
-		if own, ok := any(untyped).(sink[R]); ok { // R is any
-			to = own
+	return op.turn(at.box.Host().(*Object[T]), typed, at, how, home)
+}
+
+// turn makes the operation at an object the next turn of a request that comes from
+// another one, or from the same.
+func (op *Operation[T, A, R]) turn(o *Object[T], arg A, from *core, how Requeuing, home record) (*mailbox.Hop, error) {
+	if o.class.typ != op.species {
+		own := op.heir(&o.core)
+		if own == nil {
+			return nil, op.common().foreign(&o.core)
+		}
+		op = own
+	}
+	l := &leg[T, A, R]{work: work[T, A, R]{op, o, arg}}
+	l.stay.job = &l.work
+	return l.stay.board(from, how, home)
+}
+
+// leg is a stay with its job, which is allocated with it.
+type leg[T, A, R any] struct {
+	stay stay
+	work work[T, A, R]
+}
+
+// stay is what a request is requeued for, and so its body from then on.
+type stay struct {
+	mailbox.Hop
+	job
+	home  record
+	place any             // for the result
+	ctx   context.Context // of a body that takes one
+}
+
+// board makes s, whose operation and object match, a request's next turn.
+func (s *stay) board(from *core, how Requeuing, home record) (_ *mailbox.Hop, err error) {
+	t, o := s.job.site()
+	s.home, s.place = home, home.place()
+	if t.family {
+		if s.Key, err = t.keyFor(o, s.job.key); err != nil {
+			return nil, err
 		}
 	}
-	return h.bind(to, o)
+	s.Keep, s.Commit = how&KeepPlace != 0, how&Commit != 0
+	s.Box, s.Op, s.Leaf, s.Body = &o.box, t.index, t.lendable(o), s
+	s.Board = func(r *mailbox.Request, box *mailbox.Mailbox) {
+		if !t.leafed || o.class.filters != nil {
+			s.ctx = r.Inside(r.Context(), box)
+		}
+	}
+	if o.class.filters != nil && o != from {
+		s.Admit = func(r *mailbox.Request) (context.Context, error) {
+			_, c, _ := home.parts()
+			return c.admit(r.Context(), t.seen(r.Context(), o, s.job.Argument()), o)
+		}
+	}
+	return &s.Hop, nil
 }
 
 // Run implements mailbox.Body.
-func (h *hop[T, A, R]) Run() {
-	returned := false
-	defer func() {
-		if !returned {
-			h.caught(recover())
-		}
-	}()
-	r, err := h.op.body(h.o, h.ctx, h.r, h.arg)
-	if err != nil {
-		if err = requeued(err, h.r, h.to, h.o); err == nil {
-			returned = true
-			return // for another turn
-		}
-	}
-	h.to.Deliver(r, err)
-	returned = true
-}
-
-func (h *hop[T, A, R]) caught(value any) {
-	h.r.Left()
-	if value == nil {
-		h.r.Exit()
-		return
-	}
-	h.Fail(&mailbox.PanicError{Object: h.o.Name(), Operation: h.op.name, Value: value, Stack: debug.Stack()})
-}
+func (s *stay) Run() { run(s.job, s.home, s.place, s.ctx) }
 
 // Fail implements mailbox.Body.
-func (h *hop[T, A, R]) Fail(err error) {
-	var none R
-	h.to.Deliver(none, err)
-}
-
-// AskGuard implements mailbox.Body.
-func (h *hop[T, A, R]) AskGuard() string { return h.op.guarded.Ask(h.o.state, h.arg) }
-
-// Argument implements mailbox.Body.
-func (h *hop[T, A, R]) Argument() any { return h.arg }
+func (s *stay) Fail(err error) { s.home.Fail(err) }
 
 // Recycle implements mailbox.Body. It is the request's own body that is recycled.
-func (h *hop[T, A, R]) Recycle() {}
+func (s *stay) Recycle() {}
+
+func (s *stay) todo() job { return s.job }
 
 // onward carries on with a request whose body, run by the calling goroutine, has
 // asked for a hop. The caller has the object, in which it found the word w, and
@@ -276,48 +228,80 @@ func (h *hop[T, A, R]) Recycle() {}
 // arrive meanwhile are outside. That nobody waits is certain: w says that nobody
 // did, and whoever has come since makes the swap fail by which the object is marked
 // with the next operation.
-func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
-	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: op.opener(o, arg)}
+func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p *passage) (r R, err error) {
+	l := op.leaving(ctx, o, arg)
 	var ran mailbox.Turns // before the one that l is about
+	if p != nil {
+		ran = p.ran
+	}
 	for mark := op.mark; w == op.idle && o.class.filters == nil; {
 		next, ok := h.(turn[R])
 		if !ok {
 			break
 		}
-		r, mark, ok, err = next.here(o, w, mark)
-		if mark == 0 {
-			return r, err // it has panicked
-		}
-		if !ok {
+		r, mark, ok, err = next.here(&o.core, w, mark)
+		if !ok && mark != 0 {
 			break
 		}
-		last := l.Op
-		l.Op, l.Changed, l.Opens = mailbox.Marked(mark), true, nil
-		if h, ok = err.(hopper); ok {
-			ran.Add(&o.box, last)
-			continue
+		if _, more := err.(hopper); how == answering && ok && !more {
+			p.keep(r, err)
 		}
-		if !o.box.Word.CompareAndSwap(w|mark, w) {
+		if h, err = o.ranHere(&l, &ran, w, mark, ok, how, err); h == nil {
+			return r, err
+		}
+	}
+	if how < sending && o.travels(ctx, h) {
+		if next, ok := h.(turn[R]); ok {
+			l.Lend = false // it has yet to go on
 			o.leave(l)
+			ran.Add(&o.box, l.Op)
+			if how == hopping {
+				return r, &departure{next, ran} // who travels already goes on: no stack grows
+			}
+			return travel(ctx, next, ran)
+		}
+	}
+	now := mailbox.Now()
+	c := op.record(ctx, o, arg, how, now)
+	err = op.common().wait(ctx, &o.core, c, l, ran, h, how, now, p)
+	if how < sending {
+		return op.took(c, now)
+	}
+	return r, err
+}
+
+// ranHere carries on when a turn has been made here, or has panicked. It returns the
+// next one; if there is none the object has been given back, and the request has ended
+// with the error.
+func (o *core) ranHere(l *mailbox.Leaving, ran *mailbox.Turns, w, mark uint64, ok bool, how manner, err error) (hopper, error) {
+	if mark == 0 { // it has panicked
+		if !ok { // before its body has run
+			ran.Add(&o.box, l.Op)
+			err = ran.Failed(err)
 		}
 		if how == telling {
+			o.unheard(err)
 			err = nil
 		}
-		return r, err
+		return nil, err
 	}
-	if next, ok := h.(turn[R]); ok && how < sending && h.elsewhere(o) {
-		o.leave(l)
-		ran.Add(&o.box, l.Op)
-		if how == hopping {
-			return r, &departure{next, ran} // who travels already goes on: no stack grows
-		}
-		return op.travel(ctx, o, next, ran)
+	last := l.Op
+	l.Op, l.Changed, l.Opens = mailbox.Marked(mark), true, nil
+	if h, ok := err.(hopper); ok {
+		ran.Add(&o.box, last)
+		return h, nil
 	}
-	return op.wait(ctx, o, arg, l, ran, h, how, p)
+	if !o.box.Word.CompareAndSwap(w|mark, w) {
+		o.leave(*l)
+	}
+	if how == telling {
+		err = nil
+	}
+	return nil, err
 }
 
 // leave gives the object back to whom the fast path is no way.
-func (o *Object[T]) leave(l mailbox.Leaving) {
+func (o *core) leave(l mailbox.Leaving) {
 	given := false
 	defer func() {
 		if !given { // a guard that somebody waits for has panicked or exited: the kernel asks again
@@ -334,130 +318,145 @@ func (o *Object[T]) leave(l mailbox.Leaving) {
 
 // here implements turn. Whoever has the object holds the hop, and does not write to
 // it: others may have been given the same.
-func (h *hop[T, A, R]) here(at site, w, mark uint64) (r R, now uint64, ok bool, err error) {
-	o, mine := at.(*Object[T])
-	op := h.asked
-	if !mine || h.at != nil && h.at != o || op.idle != w {
+func (h *hop[T, A, R]) here(at *core, w, mark uint64) (r R, now uint64, ok bool, err error) {
+	op, o := h.op, h.o
+	if op.idle != w { // or else the object is of the operation's type
+		return r, mark, false, nil
+	}
+	if o == nil {
+		o = at.box.Host().(*Object[T])
+	}
+	if &o.core != at {
 		return r, mark, false, nil
 	}
 	now = mark
-	state := asking
+	state := asking // and ok says whether the body has been run
 	defer func() {
-		switch state {
-		case finished:
-			return
-		case running:
-			op.caught(o, state, recover(), &err)
-		default:
-			if value := recover(); value != nil {
-				err = o.guardError(op.index, value)
-			}
-			o.box.Yield(mailbox.Leaving{Op: mailbox.Marked(mark), Changed: true}) // the turn before
+		if state != finished {
+			op.common().failedHere(at, state, mark, recover(), &err)
+			now = 0
 		}
-		now = 0
 	}()
 	if op.guard != "" && op.ask(o, h.arg) != "" || !o.box.Word.CompareAndSwap(w|mark, w|op.mark) {
 		state = finished
 		return r, now, false, nil
 	}
-	now, state = op.mark, running
+	now, ok, state = op.mark, true, running
 	r, err = op.leaf(o.state, h.arg)
 	state = finished
 	return r, now, true, err
 }
 
+// failedHere is caught, for a turn here that comes after that with the mark.
+func (t *common) failedHere(o *core, state int, mark uint64, value any, err *error) {
+	if state == running {
+		t.caught(o, state, value, err)
+		return
+	}
+	if value != nil {
+		*err = o.guardError(t.index, value)
+		o.failed(t.name, *err)
+	} else {
+		o.failed(t.name, o.guardError(t.index, goexit))
+	}
+	o.box.Yield(mailbox.Leaving{Op: mailbox.Marked(mark), Changed: true}) // the turn before
+}
+
 // travel takes a call to other objects, one after another.
-func (op *Operation[T, A, R]) travel(ctx context.Context, o *Object[T], next turn[R], ran mailbox.Turns) (R, error) {
+func travel[R any](ctx context.Context, next turn[R], ran mailbox.Turns) (R, error) {
 	for {
-		r, err := next.there(ctx)
-		if d, ok := err.(*departure); ok {
-			ran.AddAll(d.ran)
-			if next, ok = d.hopper.(turn[R]); ok {
-				continue
-			}
-			return r, &RequeueError{Object: o.Name(), Operation: op.name, Problem: "a later body asked for an operation with another result"}
+		r, err := next.there(ctx, ran)
+		d, ok := err.(*departure)
+		if !ok {
+			return r, err
 		}
-		if u, ok := err.(undone); ok {
-			err = ran.Failed(u.error)
-		}
-		return r, err
+		next, ran = d.next.(turn[R]), d.ran
 	}
 }
 
 // departure is what a turn there ends with whose body asks for another object.
 type departure struct {
-	hopper
-	ran mailbox.Turns // at the object that is left
+	next hopper // a turn[R]
+	ran  mailbox.Turns
 }
+
+// Error implements error, and is never called.
+func (*departure) Error() string { return "sluice: a departure" }
 
 // there implements turn.
-func (h *hop[T, A, R]) there(ctx context.Context) (r R, err error) {
-	if h.how&Commit != 0 {
-		ctx = context.WithoutCancel(ctx)
-	}
-	if h.at.class.typ != h.asked.typ && h.asked.heir(h.at.class.typ) == nil {
-		return r, undone{h.asked.foreign(h.at)}
-	}
-	return h.asked.start(ctx, h.at, h.arg, hopping, nil)
+func (h *hop[T, A, R]) there(ctx context.Context, ran mailbox.Turns) (R, error) {
+	return h.op.start(ctx, h.o, h.arg, hopping, &passage{ran: ran})
 }
 
-// elsewhere implements hopper.
-func (h *hop[T, A, R]) elsewhere(at site) bool { return h.at != nil && site(h.at) != at }
+// target implements hopper.
+func (h *hop[T, A, R]) target() (*core, Requeuing) {
+	if h.o == nil {
+		return nil, h.how
+	}
+	return &h.o.core, h.how
+}
+
+// travels reports whether there can make the turn: it is to another object,
+// without interceptors, and its wait ends if the context does.
+func (o *core) travels(ctx context.Context, h hopper) bool {
+	to, how := h.target()
+	return to != nil && to != o && to.class.filters == nil && (how&Commit == 0 || ctx.Done() == nil)
+}
 
 // wait makes a request wait for a hop. The caller has the object, in which the body
-// has run, and gives it back here.
-func (op *Operation[T, A, R]) wait(ctx context.Context, o *Object[T], arg A, l mailbox.Leaving, ran mailbox.Turns, h hopper, how manner, p **request[T, A, R]) (r R, err error) {
-	now := mailbox.Now()
-	c := op.record(ctx, o, arg, how, now, p)
-	c.Op = l.Op // the body that ran last
-	c.Ran(ran)
+// has run, and gives it back here. Of a call, the error is in its record afterwards.
+func (t *common) wait(ctx context.Context, o *core, rec record, l mailbox.Leaving, ran mailbox.Turns, h hopper, how manner, now time.Duration, p *passage) error {
+	_, c, r := rec.parts()
+	t.prepare(o, r, how)
+	p.charge(ctx, o, rec, how)
+	r.Op = l.Op // the body that ran last
+	r.Ran(ran)
 	given := false
 	defer func() {
 		if !given { // a key function has called runtime.Goexit
 			o.box.Yield(l)
 		}
 	}()
-	if err := requeued(h, &c.Request, c, o); err != nil {
+	if err := requeued(h, rec, o); err != nil {
 		given = true
 		o.box.Yield(l)
-		c.posted(how, err, p)
-		switch {
-		case how < sending:
-			op.put(c, now)
-		case how == telling: // it was taken, and has run
+		if how < sending {
+			rec.Fail(err)
+			return nil
+		}
+		p.posted(rec, how, err)
+		if how == telling { // it was taken, and has run
 			o.unheard(err)
 			err = nil
 		}
-		return r, err
+		return err
 	}
 	given = true
 	if how >= sending {
-		o.box.PostOn(ctx, &c.Request, l, now)
-		c.posted(how, nil, p)
-		return r, nil
+		o.box.PostOn(ctx, r, l, now)
+		p.posted(rec, how, nil)
+		return nil
 	}
 	returned := false
 	defer func() {
 		if !returned {
-			c.Forsake()
+			t.forsake(o, r, c)
 		}
 	}()
-	o.box.CallOn(ctx, &c.Request, l, now)
+	o.box.CallOn(ctx, r, l, now)
 	returned = true
-	r, err = c.Result, c.Err
-	op.put(c, now)
-	return r, err
+	return nil
 }
 
-// RequeueError says that a body asked for a requeue that is not possible. The body
+// BadRequeueError says that a body asked for a requeue that is not possible. The body
 // has run.
-type RequeueError struct {
+type BadRequeueError struct {
 	Object    string // in which the body ran
 	Operation string // that it asked for
 	Problem   string
 }
 
 // Error implements error.
-func (e *RequeueError) Error() string {
+func (e *BadRequeueError) Error() string {
 	return fmt.Sprintf("sluice: %s: requeue to %s: %s", e.Object, e.Operation, e.Problem)
 }

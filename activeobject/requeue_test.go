@@ -276,6 +276,129 @@ func TestARequestThatIsCancelledAfterARequeueSaysWhatRan(t *testing.T) {
 	})
 }
 
+// Wherever a request fails, all bodies are listed that have run for it, at whichever
+// objects, in order.
+func TestARequestThatFailsAtAnotherObjectSaysWhatRanAtTheFirst(t *testing.T) {
+	ds, others := newDesks("desk"), newDesks("other")
+	fragile := activeobject.Entry(others.Type, "fragile", func(*desk, int) (int, error) { return 0, nil }).
+		When("sound", func(*desk) bool { panic("cracked") })
+	everywhere(t, func(t *testing.T, s *scene) {
+		o := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
+		other := newObject(t, s, others.Type, &desk{}, activeobject.Named("b"))
+		third := newObject(t, s, ds.Type, &desk{}, activeobject.Named("c"))
+		gone := newObject(t, s, ds.Type, &desk{}, activeobject.Named("gone"))
+		<-gone.Stop()
+		foreign := newDesks("foreign")
+		for name, way := range ways(ds.do, o) {
+			for end, last := range map[string]struct {
+				turn  mission
+				ran   []string
+				waits bool
+				cause any
+			}{
+				"waits where it is":  {func(*desk) (int, error) { return others.wait.Requeue(answers(1)) }, []string{"a.do", "b.do", "b.do"}, true, nil},
+				"waits at a third":   {func(*desk) (int, error) { return ds.wait.RequeueTo(third, answers(1)) }, []string{"a.do", "b.do", "b.do"}, true, nil},
+				"goes to a stopped":  {func(*desk) (int, error) { return ds.do.RequeueTo(gone, answers(1)) }, []string{"a.do", "b.do", "b.do"}, false, new(*activeobject.StoppedError)},
+				"its guard panics":   {func(*desk) (int, error) { return fragile.Requeue(1) }, []string{"a.do", "b.do", "b.do"}, false, new(*activeobject.GuardError)},
+				"is of another type": {func(*desk) (int, error) { return foreign.do.RequeueTo(other, answers(1)) }, []string{"a.do", "b.do", "b.do"}, false, new(*activeobject.TypeError)},
+				"has no such turn":   {func(*desk) (int, error) { return foreign.do.Requeue(answers(1)) }, []string{"a.do", "b.do", "b.do"}, false, new(*activeobject.TypeError)},
+				"a third, and waits": {func(*desk) (int, error) {
+					return ds.do.RequeueTo(third, func(*desk) (int, error) { return ds.wait.Requeue(answers(1)) })
+				}, []string{"a.do", "b.do", "b.do", "c.do"}, true, nil},
+			} {
+				ctx, cancel := context.WithCancel(background)
+				c := async(func() (int, error) {
+					return way(ctx, func(*desk) (int, error) {
+						return others.do.RequeueTo(other, func(*desk) (int, error) { return others.do.Requeue(last.turn) })
+					})
+				})
+				if last.waits {
+					eventually(t, "it waits", func() bool {
+						return others.wait.Waiting(other)+ds.wait.Waiting(third) == 1
+					})
+					cancel()
+				}
+				err := soon(t, s.system, c).err
+				var requeued *activeobject.RequeuedError
+				require.ErrorAs(t, err, &requeued, "%s, %s", name, end)
+				require.Equal(t, last.ran, requeued.Ran, "%s, %s", name, end)
+				require.Zero(t, requeued.Earlier)
+				if last.waits {
+					require.ErrorIs(t, err, context.Canceled)
+				} else {
+					require.ErrorAs(t, err, last.cause, "%s, %s", name, end)
+				}
+				require.NotErrorAs(t, requeued.Cause, new(*activeobject.RequeuedError))
+				cancel()
+			}
+		}
+	})
+}
+
+// Of very many bodies the last are listed, and the others counted.
+func TestOfVeryManyTurnsTheLastAreListed(t *testing.T) {
+	ds := newDesks("desk")
+	everywhere(t, func(t *testing.T, s *scene) {
+		a := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
+		b := newObject(t, s, ds.Type, &desk{}, activeobject.Named("b"))
+		gone := newObject(t, s, ds.Type, &desk{})
+		<-gone.Stop()
+		for name, way := range ways(ds.do, a) {
+			for _, there := range []int{1, 100, 200, 1000} {
+				left := there
+				var turn mission
+				turn = func(*desk) (int, error) {
+					if left--; left > 0 {
+						return ds.do.Requeue(turn)
+					}
+					return ds.do.RequeueTo(gone, answers(1))
+				}
+				_, err := way(background, func(*desk) (int, error) { return ds.do.RequeueTo(b, turn) })
+				var requeued *activeobject.RequeuedError
+				require.ErrorAs(t, err, &requeued, name)
+				require.Equal(t, there+1, requeued.Earlier+len(requeued.Ran), name)
+				require.LessOrEqual(t, len(requeued.Ran), 64)
+				require.Equal(t, "b.do", requeued.Ran[len(requeued.Ran)-1])
+			}
+		}
+	})
+}
+
+// That a body fails after a requeue is logged, for who has told the request and gone.
+func TestATellDoesNotHearOfAFailureAfterARequeue(t *testing.T) {
+	ds := newDesks("desk")
+	broken := activeobject.Entry(ds.Type, "broken", func(*desk, int) (int, error) { return 0, nil }).
+		When("sound", func(*desk) bool { panic("cracked") })
+	everywhere(t, func(t *testing.T, s *scene) {
+		o := newObject(t, s, ds.Type, &desk{})
+		for _, turn := range []mission{
+			func(*desk) (int, error) { return ds.do.Requeue(func(*desk) (int, error) { panic("burst") }) },
+			func(*desk) (int, error) { return broken.Requeue(1) },
+		} {
+			require.NoError(t, ds.do.Tell(background, o, turn))
+		}
+	})
+}
+
+// What is committed is so for one wait, also where the caller goes to another object.
+func TestWhatFollowsACommittedWaitElsewhereCanBeWithdrawn(t *testing.T) {
+	ds := newDesks("desk")
+	everywhere(t, func(t *testing.T, s *scene) {
+		o, other := newObject(t, s, ds.Type, &desk{}), newObject(t, s, ds.Type, &desk{})
+		for name, way := range ways(ds.do, o) {
+			ctx, cancel := context.WithCancel(background)
+			c := async(func() (int, error) {
+				return way(ctx, func(*desk) (int, error) {
+					return ds.do.RequeueTo(other, func(*desk) (int, error) { return ds.wait.Requeue(answers(1)) }, activeobject.Commit)
+				})
+			})
+			waiting(t, other, ds.wait, 1)
+			cancel()
+			require.ErrorIs(t, soon(t, s.system, c).err, context.Canceled, name)
+		}
+	})
+}
+
 func TestACommittedRequestCannotBeWithdrawn(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -336,7 +459,7 @@ func TestTheResultOfATargetMustFit(t *testing.T) {
 		o := newObject(t, s, ds.Type, &desk{})
 		for name, way := range ways(ds.do, o) {
 			_, err := way(background, func(*desk) (int, error) { _, err := ds.text.Requeue(None{}); return 0, err })
-			var wrong *activeobject.RequeueError
+			var wrong *activeobject.BadRequeueError
 			require.ErrorAs(t, err, &wrong, name)
 			_, err = way(background, func(*desk) (int, error) {
 				_, err := ds.do.Requeue(answers(1))

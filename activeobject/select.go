@@ -161,8 +161,8 @@ func (c *Case[T, A, R]) missing() bool { return c == nil || c.op == nil || c.o =
 // known makes the case one for the operation of the object's own type. If it is of
 // another type, join says so.
 func (c *Case[T, A, R]) known() bool {
-	if c.o.class.typ != c.op.typ {
-		own := c.op.heir(c.o.class.typ)
+	if c.o.class.typ != c.op.species {
+		own := c.op.heir(&c.o.core)
 		if own == nil {
 			return false
 		}
@@ -195,16 +195,15 @@ func (c *Case[T, A, R]) snatch(ctx context.Context) (made, unsure bool) {
 var errNotNow = errors.New("activeobject: not now")
 
 func (c *Case[T, A, R]) try(ctx context.Context) (bool, error) {
-	r, err := c.op.enter(ctx, c.o, c.arg, attempting, nil)
-	if u, ok := err.(undone); ok {
-		// A body may well return such an error too, that of a Try of its own.
-		if _, refused := u.error.(*RefusedError); refused {
+	var p passage
+	r, err := c.op.enter(ctx, c.o, c.arg, attempting, &p)
+	if err != nil && p.undone { // else a body may have returned such an error, that of a Try of its own
+		if _, refused := err.(*RefusedError); refused {
 			return false, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		err = u.error
 	}
 	c.result, c.err = r, err
 	return true, nil
@@ -212,12 +211,12 @@ func (c *Case[T, A, R]) try(ctx context.Context) (bool, error) {
 
 func (c *Case[T, A, R]) join(ctx context.Context, s *mailbox.Selection, now time.Duration) bool {
 	if !c.known() {
-		c.err = c.op.foreign(c.o)
+		c.err = c.op.common().foreign(&c.o.core)
 		return false
 	}
 	op, own := c.op, false
 	if filters := c.o.class.filters; filters != nil {
-		f := &filtered{ctx: ctx, request: op.seen(ctx, c.o, c.arg), log: c.o.log}
+		f := &filtered{ctx: ctx, request: op.common().seen(ctx, &c.o.core, c.arg), log: c.o.log}
 		if c.err = f.queue(filters); c.err != nil {
 			f.done(c.err)
 			return false
@@ -225,39 +224,46 @@ func (c *Case[T, A, R]) join(ctx context.Context, s *mailbox.Selection, now time
 		c.f, ctx, own = f, f.ctx, true
 		c.c = nil
 	}
-	key, err := op.keyFor(c.o, c.arg)
-	if err != nil {
-		if c.err = err; c.f != nil {
-			c.f.done(err)
-			c.f = nil
-		}
-		return false
-	}
 	if c.c == nil || c.c.op != op {
 		c.c = op.newRequest(false)
 	}
 	r := c.c
-	r.o, r.arg, r.Key = c.o, c.arg, key
-	r.Leaf, r.Patient = op.lendable(c.o), true
-	s.Add(ctx, &r.Request, &c.o.box, now, own)
-	op.enterChain(ctx, r)
+	r.o, r.arg = c.o, c.arg
+	if op.family {
+		key, err := op.common().keyFor(&c.o.core, r.work().key)
+		if err != nil {
+			if c.err, c.c = err, nil; c.f != nil {
+				c.f.done(err)
+				c.f = nil
+			}
+			return false
+		}
+		r.pending.Request.Key = key
+	}
+	r.call.filtered = c.f
+	r.pending.Request.Leaf, r.pending.Request.Patient = op.common().lendable(&c.o.core), true
+	s.Add(ctx, &r.pending.Request, &c.o.box, now, own)
+	op.common().enterChain(ctx, &c.o.core, &r.call, &r.pending.Request)
 	return true
 }
 
 func (c *Case[T, A, R]) leave(chosen bool, why error) {
 	if chosen {
-		c.result, c.err = c.c.Result, c.c.Err
+		c.result, c.err = c.c.pending.Result, c.c.pending.Err
 		why = c.err
 	}
+	c.c.call.filtered.done(why) // at other objects, too, that it has been requeued to
 	if c.f != nil {
-		c.f.done(why)
 		c.f, c.c = nil, nil // the watch over its context may act late
 		return
 	}
-	c.c.clear()
+	c.c.putBack(nil)
 }
 
-func (c *Case[T, A, R]) forsake() { c.f, c.c = nil, nil }
+func (c *Case[T, A, R]) forsake() {
+	c.c.call.filtered.done(&mailbox.ExitError{Object: c.o.Name(), Operation: c.op.name})
+	c.f, c.c = nil, nil
+}
 
 // SelectError says that the cases of a Select make no sense. No call has been made.
 type SelectError struct{ Problem string }

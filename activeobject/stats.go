@@ -25,7 +25,7 @@ const bypassesCounted = 100
 // likewise. The longest bypass is counted up to the object's MaxBypass; without one,
 // up to 100 if it is Counted, else not at all.
 func (o *Object[T]) Stats() []Stats {
-	all := make([]Stats, len(o.class.typ.ops))
+	all := make([]Stats, len(o.class.typ.all))
 	for i := range all {
 		all[i] = o.box.Stats(i)
 	}
@@ -35,7 +35,7 @@ func (o *Object[T]) Stats() []Stats {
 // Stats returns the operation's counts at an object, as Object.Stats does; of an
 // object of another type they are zero.
 func (op *Operation[T, A, R]) Stats(o *Object[T]) Stats {
-	if !o.class.typ.extends(op.typ) {
+	if !o.class.typ.extends(op.species) {
 		return Stats{Operation: op.name}
 	}
 	return o.box.Stats(op.index)

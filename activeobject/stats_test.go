@@ -292,3 +292,22 @@ func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
 		<-o.Stop()
 	})
 }
+
+func TestWhatNeverRanIsNoStart(t *testing.T) {
+	ts := newTanks()
+	unsound := activeobject.Entry(ts.Type, "unsound", func(*dam, None) (None, error) { return None{}, nil }).
+		When("sound", func(*dam) bool { panic("cracked") })
+	everywhere(t, func(t *testing.T, s *scene) {
+		for _, options := range [][]activeobject.Option{nil, {activeobject.Counted()}} {
+			o := newObject(t, s, ts.Type, &dam{}, options...)
+			for range 3 {
+				_, err := unsound.Call(background, o, None{})
+				require.ErrorAs(t, err, new(*activeobject.GuardError))
+				_, err = unsound.Send(background, o, None{}).Await(background)
+				require.ErrorAs(t, err, new(*activeobject.GuardError))
+				require.ErrorAs(t, soon(t, s.system, trying(background, o, unsound, None{})).err, new(*activeobject.GuardError))
+			}
+			require.EqualValues(t, 0, unsound.Stats(o).Starts)
+		}
+	})
+}

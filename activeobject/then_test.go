@@ -516,7 +516,10 @@ func TestAFirstIsADeadlockWhenEveryWayLeadsBack(t *testing.T) {
 			return len(r) == 1 && len(r[0].Waits) == 2
 		})
 		close(go1)
-		waiting(t, a, ps.touch, 1)
+		eventually(t, "b waits for a", func() bool { // as a link, and not only in its queue
+			r := b.Explain().Running
+			return len(r) == 1 && len(r[0].Waits) == 1
+		})
 		close(go2)
 		err := soon(t, s.system, inC).err
 		requireCircle(t, err, "c.visit waits for a.touch, a.visit waits for b.touch, b.visit waits for a.touch, a.visit waits for c.touch",

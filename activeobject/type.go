@@ -21,23 +21,31 @@ type None = guards.None
 // name and its operations. It is sealed by its first object, those of types that
 // are derived from it included; from then on it may be used from any goroutine.
 type Type[T any] struct {
-	name string
-	tag  uint32
+	species
 	base parent[T] // nil unless it is derived
-	line []any     // the type, its base, and so on
 
-	mu      sync.Mutex
-	settled bool                     // the declaration has ended
-	ops     []*operation[T]          // until then without those it inherits
-	byName  map[string]*operation[T] // likewise
-	rules   *kernel.Rules            // of the active object: one request at a time; nil until an object is made
-	hidden  undeclared[T]
-	count   atomic.Uint64 // objects so far
+	ops    []*operation[T]          // until then without those it inherits
+	byName map[string]*operation[T] // likewise
+	rules  *kernel.Rules            // of the active object: one request at a time; nil until an object is made
+	hidden undeclared[T]
+	count  atomic.Uint64 // objects so far
 
 	defaults settings
-	own      bool                 // the defaults are not those of the base
-	taken    map[string]handle[T] // inherited operations that In has returned
+	own      bool                    // the defaults are not those of the base
+	taken    map[string]heritable[T] // inherited operations that In has returned
 	stronger []strengthening[T]
+}
+
+// species is what a type is whatever its state.
+type species struct {
+	name string
+	self any // the *Type[T]
+	tag  uint32
+	line []*species // the type, its base, and so on
+
+	mu      sync.Mutex
+	settled bool      // the declaration has ended
+	all     []*common // the operations, from then on
 }
 
 // operation is what a type knows of an operation without its argument and result.
@@ -46,73 +54,94 @@ type operation[T any] struct {
 	typ      *Type[T]
 	plain    func(*T) bool   // the guard, if it is one condition over the state
 	askState func(*T) string // the guard, if it does not look at the argument
-	self     handle[T]
-	taker    string // the derived type to which In has handed it on
 }
 
 // traits is what does not depend on any type parameter. A derived type's operation
 // begins with a copy of its base's.
 type traits struct {
+	idle, mark uint64 // what the fast path compares and swaps
+
+	species *species
+	self    handle
+	taker   string // the derived type to which In has handed it on
+
 	index   int
 	name    string
 	kind    kernel.Kind
 	guard   string
 	looks   guards.Looks
 	changed bool // the body may change the state
+	leafed  bool // the body neither blocks nor calls others
 
-	family     bool // of entries; the key is in forms
+	family     bool     // of entries, or hidden; the key is in forms
+	keyed      bool     // the key is looked at before anybody takes the object
+	opens      []string // what families it can open some keys of; which ones, is in forms
 	headOfLine bool
 	own        bool // a leaf that runs on its own caller's goroutine only
 	bound      kernel.Bound
 }
 
-// handle is an *Operation[T, A, R] of whatever A and R.
-type handle[T any] interface {
-	describe() *operation[T]
+// handle is an *Operation[T, A, R] of whatever types.
+type handle interface {
 	// answer runs it for a message.
-	answer(ctx context.Context, o *Object[T], argument any, reply func(any, error)) bool
+	answer(ctx context.Context, o *core, m *actor.Invoke, sender *actor.PID) bool
 	// settle ends its declaration.
 	settle(index int)
-	// extend makes it one of a derived type with the same state.
-	extend(d *derivation[T, T]) handle[T]
-	// erase makes it one that takes and returns anything.
-	erase() *Operation[T, any, any]
-	// hop makes it the next turn of a request; see hop.bind.
-	hop(o *Object[T], arg any, how Requeuing, to any, untyped sink[any]) (*mailbox.Hop, error)
-	// opensOf returns the families whose keys it declares to open.
-	opensOf() []string
+	// hop makes it the next turn of a request; see hopper.bind.
+	hop(at *core, arg any, how Requeuing, home record) (*mailbox.Hop, error)
+}
+
+// heritable is a handle as types see it that are derived from one with the state T.
+type heritable[T any] interface {
+	handle
+	describe() *operation[T]
+	// extend makes it one of a derived type with the same state. (It is not given the
+	// derivation: then the linker would take every type for one that is derived from.)
+	extend(derived *Type[T], part func(*T) *T) heritable[T]
+	// The others are the operation for somebody who does not know its types.
+	acceptAny(a any) (any, bool)
+	applyAny(s *T, ctx context.Context, a any) (any, error)
+	guardAny() guards.Guard[T, any]
+	keyAny(a any, boxed bool) (key any, equal bool)
+	keysAny(i int, a any, open func(key any))
 }
 
 func (op *operation[T]) describe() *operation[T] { return op }
 
+// common is the traits with what can be done with them. (The methods are not those of
+// traits, as whoever embeds that would have them compiled for himself.)
+type common traits
+
+func (op *operation[T]) common() *common { return (*common)(&op.traits) }
+
 // of returns the operation's type.
-func (op *operation[T]) of() any { return op.typ }
+func (op *operation[T]) of() *species { return op.species }
 
 // where names the operation in the text of a panic.
-func (op *operation[T]) where() string {
-	return fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, op.typ.name)
+func (t *common) where() string {
+	return fmt.Sprintf("activeobject: %s %q of type %q", t.kind, t.name, t.species.name)
 }
 
 // declaring locks the type for a change of the operation's declaration, and
 // returns what unlocks it. It panics if it is too late.
-func (op *operation[T]) declaring(what string) (done func()) {
-	op.typ.mu.Lock()
+func (t *common) declaring(what string) (done func()) {
+	t.species.mu.Lock()
 	switch {
-	case op.typ.settled:
-		op.typ.mu.Unlock()
-		panic(fmt.Sprintf("%s gets %s after the first object was made: add it where the %s is declared", op.where(), what, op.kind))
-	case op.taker != "":
-		op.typ.mu.Unlock()
-		panic(fmt.Sprintf("%s gets %s after In has handed it on to type %q: add it before that", op.where(), what, op.taker))
+	case t.species.settled:
+		t.species.mu.Unlock()
+		panic(fmt.Sprintf("%s gets %s after the first object was made: add it where the %s is declared", t.where(), what, t.kind))
+	case t.taker != "":
+		t.species.mu.Unlock()
+		panic(fmt.Sprintf("%s gets %s after In has handed it on to type %q: add it before that", t.where(), what, t.taker))
 	}
-	return op.typ.mu.Unlock
+	return t.species.mu.Unlock
 }
 
 // hand notes that the operation is handed on to a derived type.
-func (op *operation[T]) hand(to string) {
-	op.typ.mu.Lock()
-	defer op.typ.mu.Unlock()
-	op.taker = to
+func (t *common) hand(to string) {
+	t.species.mu.Lock()
+	defer t.species.mu.Unlock()
+	t.taker = to
 }
 
 // types numbers the types, so that an object and an operation can be matched in
@@ -125,8 +154,8 @@ func NewType[T any](name string) *Type[T] {
 	if name == "" {
 		panic("activeobject: a type has no name: pass one to NewType, such as \"account\"")
 	}
-	t := &Type[T]{name: name, tag: types.Add(1), byName: map[string]*operation[T]{}, taken: map[string]handle[T]{}}
-	t.line = []any{t}
+	t := &Type[T]{byName: map[string]*operation[T]{}, taken: map[string]heritable[T]{}}
+	t.name, t.tag, t.self, t.line = name, types.Add(1), t, []*species{&t.species}
 	return t
 }
 
@@ -186,13 +215,13 @@ func (t *Type[T]) add(op *operation[T], body bool) {
 	case op.name == "":
 		panic(fmt.Sprintf("activeobject: an operation of type %q has no name: pass one after the type", t.name))
 	case t.settled:
-		panic(op.where() + " is declared after the first object was made: declare it in a package-level variable or in init")
+		panic(op.common().where() + " is declared after the first object was made: declare it in a package-level variable or in init")
 	case t.byName[op.name] != nil:
-		panic(op.where() + " is declared twice: give one of the two another name")
+		panic(op.common().where() + " is declared twice: give one of the two another name")
 	case t.base != nil && slices.Contains(t.base.Operations(), op.name):
-		panic(op.where() + t.clash())
+		panic(op.common().where() + t.clash())
 	case !body:
-		panic(op.where() + " has no body: pass the function that carries it out")
+		panic(op.common().where() + " has no body: pass the function that carries it out")
 	}
 	t.ops = append(t.ops, op)
 	t.byName[op.name] = op
@@ -212,35 +241,27 @@ func (t *Type[T]) seal() {
 		if op.kind == kernel.Entry && op.guard == "" {
 			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.name, t.name))
 		}
-		declared[i] = op.rule()
+		declared[i] = op.common().rule()
 		names[i] = op.name
-		for _, family := range op.self.opensOf() {
+		for _, family := range op.opens {
 			declared[i].Opens = append(declared[i].Opens, t.byName[family].index)
 		}
 	}
 	t.hidden = newUndeclared(t)
 	for _, op := range [...]*operation[T]{&t.hidden.do.operation, &t.hidden.view.operation, &t.hidden.until.operation} {
-		declared = append(declared, op.rule())
+		declared = append(declared, op.common().rule())
 		names = append(names, op.name)
 	}
 	t.rules = &kernel.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
 }
 
 // rule returns what the kernel knows of the operation.
-func (op *operation[T]) rule() kernel.Operation {
+func (t *common) rule() kernel.Operation {
 	return kernel.Operation{
-		Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks,
-		Family: op.family, Bound: op.bound,
-		HeadOfLine: op.headOfLine && op.looks&guards.AtArgument != 0, // all others are that anyway
+		Name: t.name, Kind: t.kind, Guard: t.guard, Looks: t.looks,
+		Family: t.family, Bound: t.bound,
+		HeadOfLine: t.headOfLine && t.looks&guards.AtArgument != 0, // all others are that anyway
 	}
-}
-
-// opensOf implements handle.
-func (op *Operation[T, A, R]) opensOf() (families []string) {
-	for _, o := range op.opens {
-		families = append(families, o.family)
-	}
-	return families
 }
 
 // op returns the operation with a number, those that are not declared included.
@@ -259,9 +280,9 @@ func (t *Type[T]) op(i int) *operation[T] {
 // bind connects the Queues in the state of an object of type k, which is t or
 // derived from it. It returns the name of a type whose part of the state is
 // missing.
-func (t *Type[T]) bind(state *T, k kin, box *mailbox.Mailbox) (missing string) {
+func (t *Type[T]) bind(state *T, k *species, box *mailbox.Mailbox) (missing string) {
 	if q, ok := any(state).(interface {
-		bind(k kin, box *mailbox.Mailbox)
+		bind(k *species, box *mailbox.Mailbox)
 	}); ok {
 		q.bind(k, box)
 	}
@@ -273,24 +294,30 @@ func (t *Type[T]) bind(state *T, k kin, box *mailbox.Mailbox) (missing string) {
 
 // class is what the objects of one type in one system that have the same options
 // share. It is not changed once an object uses it.
-type class[T any] struct {
-	typ    *Type[T]
+type class struct {
+	typ    *species
 	system *actor.System
 	config mailbox.Config
 
 	filters []Interceptor // nil if there are none
+	audit   *Audit        // nil if guards and functions are trusted
 }
 
-// class returns the class of objects with the given settings in a system. Those
+// rule returns what the kernel knows of an operation.
+func (c *class) rule(op int) *kernel.Operation { return &c.config.Rules.Operations[op] }
+
+// classOf returns the class of objects with the given settings in a system. Those
 // with the type's defaults share it, unless each has a goroutine of its own.
-func (t *Type[T]) class(system *actor.System, s *settings) *class[T] {
-	if *s == t.defaults && s.thread != dedicated {
-		return system.Shared(t, func() any { return t.newClass(system, s) }).(*class[T])
+func (t *Type[T]) classOf(system *actor.System, s *settings) *class {
+	defaults := t.defaults
+	defaults.place = nil // the one thing here that is each object's own
+	if *s == defaults && s.thread != dedicated {
+		return system.Shared(t, func() any { return t.newClass(system, s) }).(*class)
 	}
 	return t.newClass(system, s)
 }
 
-func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
+func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	rules := t.rules
 	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (kernel.Bound{}) || s.checked || s.counted {
 		changed := *rules
@@ -303,7 +330,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 		}
 		rules = &changed
 	}
-	c := &class[T]{typ: t, system: system, config: mailbox.Config{
+	c := &class{typ: &t.species, system: system, config: mailbox.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
 		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience,
 	}}
@@ -325,11 +352,16 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class[T] {
 	if s.filters != nil {
 		c.filters, c.config.NoFastPath = *s.filters, true
 	}
+	if s.audit != nil {
+		c.audit, c.config.NoFastPath = s.audit, true
+	}
 	switch s.thread {
 	case pooled:
 		c.config.Dispatcher = system.Workers()
 	case dedicated:
 		c.config.Dispatcher = actor.NewDedicated()
+	case given:
+		c.config.Dispatcher, c.config.Turn = *s.dispatcher, turnOn(*s.dispatcher)
 	}
 	c.config.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.family })
 	return c

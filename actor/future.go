@@ -26,16 +26,10 @@ type promise[R any] struct {
 
 // Pending is a request whose result is to come.
 type Pending[R any] struct {
-	mailbox.Request
+	Request mailbox.Request // not embedded, as its methods would be compiled for every result
 	promise[R]
 	claim claim // of its Ticket
 }
-
-// Deliver keeps the result of a request that has been requeued.
-func (p *Pending[R]) Deliver(result R, err error) { p.Result, p.Err = result, err }
-
-// Fail implements mailbox.Body.
-func (p *Pending[R]) Fail(err error) { p.Err = err }
 
 // Settled returns a future whose result is there.
 func Settled[R any](result R, err error) Future[R] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	proto "github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/goleak"
 )
 
@@ -38,6 +39,9 @@ var (
 	background = context.Background()
 	quiet      = slog.New(slog.DiscardHandler)
 )
+
+// quietly is for protoactor systems that log nothing.
+func quietly(*proto.ActorSystem) *slog.Logger { return quiet }
 
 // soon waits for c.
 func soon[R any](t *testing.T, c <-chan R) (r R) {

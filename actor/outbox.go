@@ -6,55 +6,68 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Outbox runs functions one after another on a worker: the replies of an object,
+// Outbox runs tasks one after another on a worker: the replies of an object,
 // which run code of whoever they go to and so must not run on a goroutine that
-// has the object. A function that panics, or leaves through runtime.Goexit, does
-// not keep the others from running.
+// has the object. A task that panics, or leaves through runtime.Goexit, does
+// not keep the others from running. The zero Outbox is empty.
 type Outbox struct {
-	mu    sync.Mutex
-	queue []func()
-	busy  bool // a worker is at it, or on its way
+	mu      sync.Mutex
+	queue   []mailbox.Task
+	next    int  // the first in queue that has not been begun
+	busy    bool // a worker is at it, or on its way
+	workers Dispatcher
 }
 
-// Post has f run by one of the workers.
-func (b *Outbox) Post(workers Dispatcher, f func()) {
+// Post has the task run by one of the workers, which are always the same.
+func (b *Outbox) Post(workers Dispatcher, t mailbox.Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue = append(b.queue, f)
+	if b.next > len(b.queue)/2 && len(b.queue) == cap(b.queue) {
+		n := copy(b.queue, b.queue[b.next:])
+		clear(b.queue[n:])
+		b.queue, b.next = b.queue[:n], 0
+	}
+	b.queue = append(b.queue, t)
 	if !b.busy {
-		b.busy = true
-		workers.Dispatch(&delivery{b, workers})
+		b.busy, b.workers = true, workers
+		workers.Dispatch((*delivery)(b))
 	}
 }
 
-// delivery is the turn of a worker at an outbox.
-type delivery struct {
-	*Outbox
-	workers Dispatcher
+// take returns the next task, or nil if there is none, and then nobody is at it.
+func (b *Outbox) take() (t mailbox.Task) {
+	const few = 64
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == len(b.queue) {
+		b.queue, b.next, b.busy = b.queue[:0], 0, false
+		if cap(b.queue) > few {
+			b.queue = nil
+		}
+		return nil
+	}
+	t, b.queue[b.next] = b.queue[b.next], nil
+	b.next++
+	return t
 }
+
+// delivery is an outbox as the turn of a worker.
+type delivery Outbox
 
 var _ mailbox.Task = (*delivery)(nil)
 
 // Run implements mailbox.Task.
 func (d *delivery) Run() {
+	b := (*Outbox)(d)
 	finished := false
 	defer func() {
 		if !finished {
 			_ = recover()
-			d.workers.Dispatch(d)
+			b.workers.Dispatch(d)
 		}
 	}()
-	for {
-		d.mu.Lock()
-		if len(d.queue) == 0 {
-			d.queue, d.busy = nil, false
-			d.mu.Unlock()
-			finished = true
-			return
-		}
-		f := d.queue[0]
-		d.queue = d.queue[1:]
-		d.mu.Unlock()
-		f()
+	for t := b.take(); t != nil; t = b.take() {
+		t.Run()
 	}
+	finished = true
 }

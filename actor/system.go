@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
@@ -39,7 +41,9 @@ type Reply struct {
 // ErrClosed is returned for objects of a system that has been closed.
 var ErrClosed = errors.New("sluice: system is closed")
 
-// NameError says that an object could not be given the name it asked for.
+// NameError says that an object could not be given the name it asked for: another
+// actor has it. The name of an object that has been stopped is free when its actor has
+// ended, which is a little after its last body has returned; System.Watch tells when.
 type NameError struct {
 	Name  string
 	Cause error
@@ -54,6 +58,11 @@ func (e *NameError) Unwrap() error { return e.Cause }
 // System is the home of objects: it owns the goroutines that serve them, makes
 // actors of them, and ends them. An object belongs to its system until it is
 // stopped, whether anybody refers to it or not.
+//
+// A System that was given a protoactor system (see On) ends with Close or Shutdown, too,
+// and not with that one's Shutdown. Protoactor's Shutdown stops no actor and tells
+// nobody, so there is nothing to hear: all it does is to make IsStopped report true.
+// Objects and their actors go on, and so do requests. Close this system first.
 type System struct {
 	workers Warm
 	logger  *slog.Logger
@@ -61,7 +70,9 @@ type System struct {
 	shared sync.Map
 
 	mu      sync.Mutex
-	members []Member
+	members []Member // in the order in which they were made; nil where one has left
+	left    int      // how many of these are nil
+	full    bool     // no more come
 	closed  bool
 
 	spawning sync.Mutex
@@ -69,6 +80,10 @@ type System struct {
 	foreign  bool // actors was given to us
 	props    *proto.Props
 	next     mailbox.Receiver // whom the next plug is for; guarded by spawning
+
+	ready  atomic.Pointer[proto.ActorSystem] // actors, once there are any
+	desk   *desk                             // of actors; not changed once these are ready
+	hushed bool                              // no more guests; guarded by the desk
 }
 
 // Member is an object as its system sees it.
@@ -78,6 +93,9 @@ type Member interface {
 	// Stop ends the object and its actor; the channel is closed when the last
 	// body has returned.
 	Stop() <-chan struct{}
+	// Retire ends the object and its actor once what waits and can start has been
+	// served; the channel is closed when the last body has returned.
+	Retire() <-chan struct{}
 	// Explain returns what runs and what waits at the object.
 	Explain() mailbox.Snapshot
 }
@@ -86,7 +104,9 @@ type Member interface {
 type Option func(*System)
 
 // On makes the objects of the system actors of an existing protoactor system,
-// which goes on when the Sluice system is closed.
+// which goes on when the Sluice system is closed. NewSystem adds a resolver of
+// addresses to it, for which protoactor has no lock; so the first Sluice system on it
+// is made before anybody sends to other machines.
 func On(actors *proto.ActorSystem) Option {
 	return func(s *System) { s.actors, s.foreign = actors, true }
 }
@@ -102,6 +122,9 @@ func NewSystem(options ...Option) *System {
 	for _, o := range options {
 		o(s)
 	}
+	if s.actors != nil {
+		s.Actors()
+	}
 	return s
 }
 
@@ -111,6 +134,9 @@ func (s *System) Workers() Dispatcher { return &s.workers }
 // Actors returns the protoactor system of the objects, which is made now if it
 // has not been needed before.
 func (s *System) Actors() *proto.ActorSystem {
+	if actors := s.ready.Load(); actors != nil {
+		return actors
+	}
 	s.spawning.Lock()
 	defer s.spawning.Unlock()
 	return s.protoactor()
@@ -127,8 +153,27 @@ func (s *System) protoactor() *proto.ActorSystem {
 	if s.props == nil {
 		s.props = proto.PropsFromFunc(func(proto.Context) {},
 			proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(s.next, &s.workers) }))
+		s.desk = deskOf(s.actors)
+		s.ready.Store(s.actors)
 	}
 	return s.actors
+}
+
+// open returns the protoactor system, or ErrClosed if there is none and none is to be
+// made any more. With the system, desk is set.
+func (s *System) open() (*proto.ActorSystem, error) {
+	if actors := s.ready.Load(); actors != nil {
+		return actors, nil
+	}
+	s.spawning.Lock()
+	defer s.spawning.Unlock()
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	return s.protoactor(), nil
 }
 
 // Spawn makes an actor of an object. An empty name gives it one that is free. It
@@ -169,8 +214,20 @@ func (s *System) Shared(key any, make func() any) any {
 // Logger returns where the system logs.
 func (s *System) Logger() *slog.Logger { return s.logger }
 
-// Tell sends a message to an actor.
-func (s *System) Tell(to *PID, message any) { s.Actors().Root.Send(to, message) }
+// Tell sends a message to an actor. Whether it arrives is not reported; one to nobody,
+// as the PID is nil, is a dead letter.
+func (s *System) Tell(to *PID, message any) {
+	if to == nil {
+		s.DeadLetter(nil, message)
+		return
+	}
+	if message == nil {
+		// A nil that is not in an envelope makes protoactor's own mailboxes turn on
+		// the spot for ever.
+		message = &proto.MessageEnvelope{}
+	}
+	s.Actors().Root.Send(to, message)
+}
 
 // DeadLetter says that a message to an object could not be delivered.
 func (s *System) DeadLetter(to *PID, message any) {
@@ -180,11 +237,14 @@ func (s *System) DeadLetter(to *PID, message any) {
 // Stop stops an actor.
 func (s *System) Stop(pid *PID) { s.Actors().Root.Stop(pid) }
 
+// Poison stops an actor after what has been sent to it has been served.
+func (s *System) Poison(pid *PID) { s.Actors().Root.Poison(pid) }
+
 // Join makes an object a member, or fails with ErrClosed.
 func (s *System) Join(m Member) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.full {
 		return ErrClosed
 	}
 	*m.Seat() = len(s.members)
@@ -196,24 +256,49 @@ func (s *System) Join(m Member) error {
 func (s *System) Leave(m Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i, last := *m.Seat(), len(s.members)-1
-	if i > last || s.members[i] != m {
+	i := *m.Seat()
+	if i >= len(s.members) || s.members[i] != m {
 		return
 	}
-	s.members[i] = s.members[last]
-	*s.members[i].Seat() = i
-	s.members[last] = nil
-	s.members = s.members[:last]
+	// The others keep their order, and move up when half of the seats are empty: two
+	// steps for each that has left.
+	s.members[i] = nil
+	if s.left++; s.left <= len(s.members)/2 {
+		return
+	}
+	rest := s.members[:0]
+	for _, m := range s.members {
+		if m != nil {
+			*m.Seat() = len(rest)
+			rest = append(rest, m)
+		}
+	}
+	clear(s.members[len(rest):])
+	s.members, s.left = rest, 0
+}
+
+// present returns the members in the order in which they were made.
+func (s *System) present() []Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.membersNow()
+}
+
+func (s *System) membersNow() []Member {
+	members := make([]Member, 0, len(s.members)-s.left)
+	for _, m := range s.members {
+		if m != nil {
+			members = append(members, m)
+		}
+	}
+	return members
 }
 
 // Explain returns what runs and what waits at every object of the system at
 // which anything does.
 func (s *System) Explain() []mailbox.Snapshot {
-	s.mu.Lock()
-	members := append([]Member(nil), s.members...)
-	s.mu.Unlock()
 	var busy []mailbox.Snapshot
-	for _, m := range members {
+	for _, m := range s.present() {
 		if snap := m.Explain(); len(snap.Running)+len(snap.Waiting) > 0 {
 			busy = append(busy, snap)
 		}
@@ -223,24 +308,31 @@ func (s *System) Explain() []mailbox.Snapshot {
 
 // Close ends the system: no objects are made any more, every request that waits
 // or comes later fails with an error that matches mailbox.ErrStopped, and the
-// bodies that run may finish. It waits until they have and the system's
+// bodies that run may finish. What was sent to actors by Request fails with ErrClosed,
+// whoever has it. Close waits until the bodies have returned and the system's
 // goroutines have ended, or until ctx has: then it returns the context's error,
 // and what still runs goes on alone. Closing twice is fine.
+//
+// A body that closes its own system would wait for itself: Close fails with
+// *mailbox.DeadlockError then, and nothing is done. (Without the body's context it
+// cannot know, and waits for ctx.)
 func (s *System) Close(ctx context.Context) error {
+	if err := s.within(ctx); err != nil {
+		return err
+	}
 	s.mu.Lock()
-	s.closed = true
-	members := append([]Member(nil), s.members...)
+	s.full, s.closed = true, true
+	members := s.membersNow()
 	s.mu.Unlock()
+	s.hush()
 	idle := make([]<-chan struct{}, len(members))
 	for i, m := range members {
 		idle[i] = m.Stop()
 	}
 	for _, c := range idle {
-		select {
-		case <-c:
-		case <-ctx.Done():
+		if err := await(ctx, c); err != nil {
 			s.workers.Close() // those that are idle, and the others when they are
-			return ctx.Err()
+			return err
 		}
 	}
 	s.spawning.Lock()
@@ -248,10 +340,79 @@ func (s *System) Close(ctx context.Context) error {
 		s.actors.Shutdown()
 	}
 	s.spawning.Unlock()
+	return await(ctx, s.workers.Close())
+}
+
+// await waits for c, or for the end of the context. If both have come it is c that
+// counts.
+func await(ctx context.Context, c <-chan struct{}) error {
 	select {
-	case <-s.workers.Close():
+	case <-c:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-c:
+		return nil
+	default:
 		return ctx.Err()
 	}
+}
+
+// within returns an error if the context is that of a body of one of the objects.
+func (s *System) within(ctx context.Context) error {
+	body := mailbox.BodyOf(ctx, func(object mailbox.Host) bool {
+		m, ok := object.(Member)
+		return ok && s.has(m)
+	})
+	if body == "" {
+		return nil
+	}
+	return &mailbox.DeadlockError{Circle: []mailbox.Link{{Body: body, For: "the end of its system"}}}
+}
+
+// has reports whether m is a member.
+func (s *System) has(m Member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := *m.Seat()
+	return i < len(s.members) && s.members[i] == m
+}
+
+// hush fails the requests to actors that have no reply, and ends what is watched. A
+// body may wait for such a thing, so this is done before bodies are waited for.
+func (s *System) hush() {
+	s.spawning.Lock()
+	d := s.desk // if there is none, none is made any more, as closed is set
+	s.spawning.Unlock()
+	if d != nil {
+		d.hush(s)
+	}
+}
+
+// Shutdown ends the system gently: no objects are made any more, and those that there
+// are end in the reverse order in which they were made, one after another. Each takes
+// no more requests, serves those that wait as long as any can start, fails the rest
+// with an error that matches mailbox.ErrStopped, and lets its bodies finish. So what an
+// object does while it ends can still call the objects that were there before it.
+// When all have ended, Shutdown is Close.
+//
+// If ctx ends first, what is left is stopped as by Close, and the context's error is
+// returned. Close may be called at the same time, and does not wait for Shutdown. A
+// body that shuts down its own system is told so, as by Close.
+func (s *System) Shutdown(ctx context.Context) error {
+	if err := s.within(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.full = true
+	members := s.membersNow()
+	s.mu.Unlock()
+	for _, m := range slices.Backward(members) {
+		if err := await(ctx, m.Retire()); err != nil {
+			s.Close(ctx)
+			return err
+		}
+	}
+	return s.Close(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ func (m *member) Explain() mailbox.Snapshot         { return m.snap }
 func (m *member) Receive(message any, _ *actor.PID) { m.got <- message }
 func (m *member) Halt() <-chan struct{}             { return m.Stop() }
 func (m *member) Drain() <-chan struct{}            { return m.Stop() }
+func (m *member) Retire() <-chan struct{}           { return m.Stop() }
 
 func (m *member) Stop() <-chan struct{} {
 	m.once.Do(func() { close(m.stopped); m.system.Leave(m) })
@@ -209,4 +211,23 @@ func TestASettledFutureIsReady(t *testing.T) {
 	require.True(t, f.Ready())
 	require.False(t, f.Withdraw())
 	soon(t, f.Done())
+}
+
+func TestObjectsAreThoseThatHaveNotLeft(t *testing.T) {
+	s := actor.NewSystem(actor.WithLogger(quiet))
+	var members []actor.Member
+	for range 5 {
+		m := newMember(s)
+		close(m.idle)
+		require.NoError(t, s.Join(m))
+		members = append(members, m)
+	}
+	for len(members) > 0 {
+		require.Equal(t, members, slices.Collect(s.Objects()))
+		i := len(members) / 2
+		s.Leave(members[i])
+		members = slices.Delete(members, i, i+1)
+	}
+	require.Empty(t, slices.Collect(s.Objects()))
+	require.NoError(t, s.Close(background))
 }

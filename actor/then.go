@@ -26,13 +26,18 @@ func Then[R, S any](f Future[R], do func(R, error) (S, error)) Future[S] {
 	if do == nil {
 		return failed[S](&FutureError{Function: "Then", Reason: "the function is nil"})
 	}
+	return then(f, do, do)
+}
+
+// then is Then. If it fails it is the given function, which do calls, that has failed.
+func then[R, S any](f Future[R], function any, do func(R, error) (S, error)) Future[S] {
 	d := &derived[S]{}
 	d.Of(false, f.source())
 	f.then(func(t *mailbox.Turn) {
 		returned := false
 		defer func() {
 			if !returned {
-				d.Err = &ContinuationError{Function: nameOf(do), Value: recover(), Stack: debug.Stack()}
+				d.Err = &ContinuationError{Function: nameOf(function), Value: recover(), Stack: debug.Stack()}
 			}
 			t.Complete(&d.Join)
 		}()
@@ -49,7 +54,7 @@ func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 	if do == nil {
 		return failed[R](&FutureError{Function: "OnDone", Reason: "the function is nil"})
 	}
-	return Then(f, func(r R, err error) (R, error) {
+	return then(f, do, func(r R, err error) (R, error) {
 		do(r, err)
 		return r, err
 	})

@@ -26,7 +26,8 @@ type Ticket[R any] struct {
 }
 
 // record is the record of a request whose ticket has not been used.
-type record[R any] struct{ *Pending[R] }
+// (It embeds nothing: the methods of a request would be compiled for every result.)
+type record[R any] struct{ pending *Pending[R] }
 
 // Error implements error, and is never called.
 func (record[R]) Error() string { return "sluice: the result is to come" }
@@ -58,17 +59,17 @@ func (t *Ticket[R]) Await(ctx context.Context) (R, error) {
 
 // redeem is Await for a request that had to wait.
 func (t *Ticket[R]) redeem(ctx context.Context) (result R, err error) {
-	p := t.err.(record[R]).Pending
+	p := t.err.(record[R]).pending
 	if !p.claim.take(t.life) {
 		return result, ErrAwaited
 	}
-	if err := p.Redeem(ctx); err != nil {
+	if err := p.Request.Redeem(ctx); err != nil {
 		p.claim.giveBack()
 		return result, err
 	}
 	result, err = p.Result, p.Err
 	p.claim.end()
-	p.Recycle()
+	p.Request.Recycle()
 	return result, err
 }
 
@@ -80,11 +81,11 @@ func (t *Ticket[R]) Withdraw() bool {
 	if t.life == 0 {
 		return false
 	}
-	p := t.err.(record[R]).Pending
+	p := t.err.(record[R]).pending
 	// The life does not end while the lock is held.
 	p.claim.mu.Lock()
 	defer p.claim.mu.Unlock()
-	return p.claim.is(t.life) && p.WithdrawAll(context.Canceled)
+	return p.claim.is(t.life) && p.Request.WithdrawAll(context.Canceled)
 }
 
 // claim says whose a record with a ticket is. A record lives many times, one for

@@ -13,7 +13,6 @@ package guards
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -169,33 +168,35 @@ func (g Guard[S, A]) Simple() func(*S) bool {
 // And holds when all of its parts hold. They are asked in order, up to the
 // first that is false. It panics without parts or with a zero one.
 func And[S, A any](parts ...Guard[S, A]) Guard[S, A] {
-	parts = slices.Clone(parts) // the caller's slice may change later
-	return join("and", parts, func(string) func(s *S, a A) string {
-		return func(s *S, a A) string {
-			for i := range parts {
-				if part := parts[i].ask(s, a); part != "" {
-					return part
-				}
+	parts, name, looks := join("and", parts)
+	if name == "" {
+		return parts[0]
+	}
+	return Guard[S, A]{name: name, id: new(byte), looks: looks, ask: func(s *S, a A) string {
+		for i := range parts {
+			if part := parts[i].ask(s, a); part != "" {
+				return part
 			}
-			return ""
 		}
-	})
+		return ""
+	}}
 }
 
 // Or holds when at least one of its parts does. They are asked in order, up to
 // the first that holds. It panics without parts or with a zero one.
 func Or[S, A any](parts ...Guard[S, A]) Guard[S, A] {
-	parts = slices.Clone(parts)
-	return join("or", parts, func(name string) func(s *S, a A) string {
-		return func(s *S, a A) string {
-			for i := range parts {
-				if parts[i].ask(s, a) == "" {
-					return ""
-				}
+	parts, name, looks := join("or", parts)
+	if name == "" {
+		return parts[0]
+	}
+	return Guard[S, A]{name: name, id: new(byte), looks: looks, ask: func(s *S, a A) string {
+		for i := range parts {
+			if parts[i].ask(s, a) == "" {
+				return ""
 			}
-			return name
 		}
-	})
+		return name
+	}}
 }
 
 // Not holds when g does not. It panics if g is zero.
@@ -212,22 +213,41 @@ func Not[S, A any](g Guard[S, A]) Guard[S, A] {
 	}}
 }
 
-func join[S, A any](word string, parts []Guard[S, A], ask func(name string) func(*S, A) string) Guard[S, A] {
+// join returns a copy of the parts, as the caller's slice may change later, and what
+// is known of the guard that they make; or no name if there is only one.
+func join[S, A any](word string, parts []Guard[S, A]) (own []Guard[S, A], name string, looks Looks) {
+	own = make([]Guard[S, A], len(parts))
+	known := make([]head, len(parts))
+	for i := range parts {
+		own[i] = parts[i]
+		known[i] = head{parts[i].name, parts[i].looks, parts[i].IsZero()}
+	}
+	name, looks = joined(word, known)
+	return own, name, looks
+}
+
+// head is what is known of a guard whatever it is over.
+type head struct {
+	name  string
+	looks Looks
+	zero  bool
+}
+
+// joined is the part of join that need not be compiled for every type.
+func joined(word string, parts []head) (name string, looks Looks) {
 	if len(parts) == 0 {
 		panic("guards: " + word + " of no guards: pass at least one")
 	}
-	if len(parts) == 1 && !parts[0].IsZero() {
-		return parts[0]
+	if len(parts) == 1 && !parts[0].zero {
+		return "", 0
 	}
 	names := make([]string, len(parts))
-	var looks Looks
 	for i, p := range parts {
-		if p.IsZero() {
+		if p.zero {
 			panic(fmt.Sprintf("guards: part %d of a combined guard has no condition: make it with When or WhenArg first", i+1))
 		}
 		names[i] = p.name
 		looks |= p.looks
 	}
-	name := "(" + strings.Join(names, " "+word+" ") + ")"
-	return Guard[S, A]{name: name, id: new(byte), looks: looks, ask: ask(name)}
+	return "(" + strings.Join(names, " "+word+" ") + ")", looks
 }

@@ -263,12 +263,17 @@ func (f *Frame) circle(goal Awaited) []Link {
 		return nil
 	}
 	// Out of the object along the own chain, and through the others back.
-	var own []Link
-	for g := f; g != s.start; g = g.parent {
-		own = append(own, Link{Body: g.parent.String(), For: g.String()})
+	return append(between(s.start, f), path...)
+}
+
+// between returns the links of a chain from one body to another that it has called,
+// perhaps by way of others.
+func between(outer, inner *Frame) (links []Link) {
+	for g := inner; g != outer; g = g.parent {
+		links = append(links, Link{Body: g.parent.String(), For: g.String()})
 	}
-	slices.Reverse(own)
-	return append(own, path...)
+	slices.Reverse(links)
+	return links
 }
 
 // collect finds the objects on the way from the goal. Where it comes back to the

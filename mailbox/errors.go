@@ -48,8 +48,32 @@ func (e *RefusedError) Error() string { return "sluice: " + e.Object + ": " + e.
 // Is reports that a RefusedError matches ErrRefused.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
-// PanicError fails a request whose body panicked. The object is kept as the body
-// left it.
+// RestartError says that an object that was to be restarted could not be given a new
+// state. It is a failure of the object like any other: nothing starts at it until its
+// supervisor has decided anew. The old state is still there.
+type RestartError struct {
+	Object string
+	// Failure is what the object was restarted for; nil if it was for the sake of
+	// others.
+	Failure error
+	Cause   error // what its factory returned, or a *PanicError or *ExitError of that
+}
+
+// Error implements error.
+func (e *RestartError) Error() string {
+	return fmt.Sprintf("sluice: %s cannot be restarted: %v", e.Object, e.Cause)
+}
+
+// Unwrap returns the cause and, if there is one, the failure.
+func (e *RestartError) Unwrap() []error {
+	if e.Failure == nil {
+		return []error{e.Cause}
+	}
+	return []error{e.Cause, e.Failure}
+}
+
+// PanicError fails a request whose body panicked. What becomes of the object is its
+// supervisor's choice; without one it is kept as the body left it.
 type PanicError struct {
 	Object    string
 	Operation string

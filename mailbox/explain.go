@@ -16,10 +16,13 @@ import (
 type Snapshot struct {
 	Object string `json:"object"`
 	// Step is the number of inputs the object's kernel had seen.
-	Step    uint64    `json:"step"`
-	Stopped bool      `json:"stopped,omitempty"`
-	Running []Running `json:"running"`
-	Waiting []Waiting `json:"waiting"`
+	Step    uint64 `json:"step"`
+	Stopped bool   `json:"stopped,omitempty"`
+	// Suspended says why nothing starts, if a step in the object's life is to be
+	// taken: the failure that somebody has to decide about, if there is one.
+	Suspended string    `json:"suspended,omitempty"`
+	Running   []Running `json:"running"`
+	Waiting   []Waiting `json:"waiting"`
 }
 
 // Running is a request that runs.
@@ -42,7 +45,10 @@ type Waiting struct {
 	Position int `json:"position"`
 	// Outside requests have not been let in: they arrived while something ran
 	// that they conflict with, or at a queue that was full.
-	Outside bool          `json:"outside,omitempty"`
+	Outside bool `json:"outside,omitempty"`
+	// Leaving requests will not run, as their context has ended; somebody is about to
+	// withdraw them.
+	Leaving bool          `json:"leaving,omitempty"`
 	Age     time.Duration `json:"age_ns"`
 	// Bypassed is how often later arrivals started while the guard was open.
 	// It is counted, up to the bound, where a bound is set.
@@ -78,6 +84,11 @@ func (m *Mailbox) Explain() Snapshot {
 
 	m.mu.Lock()
 	s.Stopped = m.closed != nil
+	if halt := m.suspended(); halt != nil {
+		if s.Suspended = "on request"; halt.failure != nil {
+			s.Suspended = halt.failure.Error()
+		}
+	}
 	if w := m.Word.Load(); w&(held|engaged) == held {
 		s.Running = append(s.Running, Running{Operation: ops[w>>opShift&0xffff].Name})
 	}
@@ -126,7 +137,7 @@ func (m *Mailbox) Explain() Snapshot {
 func (m *Mailbox) waiting(r *Request, position int, why kernel.Reason, now time.Duration) Waiting {
 	return Waiting{
 		Operation: m.config.Rules.Operations[r.Op].Name, Arrival: r.Arrival(), Position: position,
-		Outside: r.State() != kernel.Inside, Age: max(now-r.since, 0),
+		Outside: r.State() != kernel.Inside, Leaving: r.gone() != nil, Age: max(now-r.since, 0),
 		Bypassed: m.kernel().Bypassed(&r.Request), Reason: why,
 	}
 }
@@ -188,6 +199,9 @@ func (s Snapshot) String() string {
 	state := ""
 	if s.Stopped {
 		state = " (stopped)"
+	}
+	if s.Suspended != "" {
+		state += " (suspended: " + s.Suspended + ")"
 	}
 	fmt.Fprintf(&b, "%s%s: %d running, %d waiting\n", s.Object, state, len(s.Running), len(s.Waiting))
 	b.WriteString(s.Runners())

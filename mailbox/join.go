@@ -29,7 +29,7 @@ type Awaited interface {
 // Join is a completion that follows from those of others: from all of them, or
 // from the first that will do. Whoever makes it sees to that, by continuations;
 // the Join knows what it is made of, so that it can be withdrawn, and circles of
-// waiting be found through it. Of must be called before it is used.
+// waiting be found through it. Of must be called before it is used, unless Settle is to end it.
 type Join struct {
 	Completion
 	first  bool
@@ -52,6 +52,24 @@ func (j *Join) Of(first bool, parts ...Awaited) {
 		all[i] = part{Awaited: p, lost: first && p == nil}
 	}
 	j.parts.Store(&all)
+}
+
+// Behind says that j, which Settle is to end, will follow from r, which has not been
+// handed in yet: so circles are found through it. R, if it is told, cannot be withdrawn
+// by those who wait for j, and nobody can use its record again.
+func (j *Join) Behind(r *Request) {
+	r.behind = true
+	j.parts.Store(&[]part{{Awaited: r}})
+}
+
+// Settle makes the completion of j come, which follows from nothing that Sluice knows
+// of, so that nobody has called Of, or from the request that Behind was told of; a
+// worker does what follows from it. It only hands over, and may be called by the owner
+// of an object. Only the first call has an effect.
+func (j *Join) Settle(workers Dispatcher) {
+	first, last := j.complete()
+	j.parts.Store(nil)
+	follow(first, last, workers)
 }
 
 // left returns the parts that the completion may still follow from.
@@ -200,7 +218,8 @@ func (r *Request) way(s *search, body string) ([]Link, bool) {
 			if !e.stands(f) || !e.goal.stuck(s) {
 				continue
 			}
-			further, back := e.goal.way(s, f.String())
+			further, back := e.goal.way(s, e.from.String())
+			further = append(between(f, e.from), further...)
 			if back {
 				return append(links, further...), true
 			}

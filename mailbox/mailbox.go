@@ -87,6 +87,9 @@ type Config struct {
 	Tag uint32
 	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
 	Dispatcher Dispatcher
+	// Turn is how many bodies a worker runs before it gives the object back to its
+	// dispatcher, if more can start; 0 stands for a number that is good for most.
+	Turn int
 	// Workers run what has no thread of its own when the dispatcher is nil, and, in
 	// any case, what follows from a request that has ended.
 	Workers Dispatcher
@@ -145,7 +148,7 @@ type Mailbox struct {
 	mu     sync.Mutex
 	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
 	closed *closing                      // once the object takes no more requests
-	extras *extras                       // nil unless the object has any
+	extras atomic.Pointer[extras]        // nil unless the object has any
 	out    *Request                      // has ended, and its caller is to be told, while the owner asks the kernel
 }
 
@@ -174,17 +177,21 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	return c
 }
 
+// Host returns the object that Init has been given.
+func (m *Mailbox) Host() Host { return m.host }
+
 // Init makes the mailbox ready for requests. Config must have been prepared.
 func (m *Mailbox) Init(config *Config, host Host) {
 	m.config, m.host = config, host
 	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 {
-		m.extras = &extras{}
+		x := &extras{}
 		if config.Counted {
-			m.extras.fast = make([]fastCounts, n)
+			x.fast = make([]fastCounts, n)
 		}
 		if config.Timed {
-			m.extras.waits = make([]Histogram, n)
+			x.waits = make([]Histogram, n)
 		}
+		m.extras.Store(x)
 	}
 	m.Word.Store(m.rest())
 }
@@ -192,7 +199,7 @@ func (m *Mailbox) Init(config *Config, host Host) {
 // rest is the word of the object when nobody owns it and nobody waits.
 func (m *Mailbox) rest() uint64 {
 	w := uint64(m.config.Tag) << tagShift
-	if m.config.Dispatcher != nil || m.config.NoFastPath || m.closed != nil {
+	if m.config.Dispatcher != nil || m.config.NoFastPath || m.closed != nil || m.suspended() != nil || m.observed() {
 		w |= slow
 	}
 	return w
@@ -221,6 +228,9 @@ func (m *Mailbox) kernel() *kernel.Kernel {
 	k := m.queues.Load()
 	if k == nil {
 		k = kernel.New(m.config.Rules, m.host)
+		if c := m.closed; c != nil && !c.draining {
+			k.Close(c.err)
+		}
 		m.queues.Store(k)
 	}
 	return k
@@ -322,7 +332,7 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	if !m.Word.CompareAndSwap(w, w&^(held|0xffff<<opShift)) {
 		return false
 	}
-	if m.extras != nil {
+	if m.extras.Load() != nil {
 		for ops := l.Asked; ops != 0; ops &= ops - 1 {
 			m.Count(bits.TrailingZeros64(ops), false, 1)
 		}
@@ -391,7 +401,11 @@ func (m *Mailbox) engage() (owner bool) {
 func (m *Mailbox) release() {
 	w := m.rest()
 	var watched uint64
-	inside := m.kernel().Inside()
+	var inside guards.Set
+	k := m.queues.Load()
+	if k != nil { // or else nobody has ever waited
+		inside = k.Inside()
+	}
 	var carrier *Request
 	for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
 		w |= parked
@@ -406,10 +420,12 @@ func (m *Mailbox) release() {
 			w |= recheck
 		}
 	}
-	if m.kernel().AtDoor() {
+	if k != nil && k.AtDoor() {
 		w |= parked | recheck
 	}
-	if m.watched.Load() != watched {
+	// Where nobody waits nobody looks at the set. But a guard that requests carry is
+	// not kept longer than they are.
+	if old := m.watched.Load(); old != watched && (w&parked != 0 || old>>(uint(m.config.Carried)-1)&1 != 0) {
 		m.watched.Store(watched) // before the word: who sees parked sees the set
 		m.host.Watch(watched)
 	}
@@ -417,11 +433,13 @@ func (m *Mailbox) release() {
 		m.host.WatchGuard(carrier)
 	}
 	m.Word.Store(w)
-	if c := m.closed; c != nil && !c.over {
+	m.still()
+	if c := m.closed; c != nil && !c.over && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
 		c.over = true
 		close(c.idle)
 		m.host.Ended()
 	}
+	m.changed()
 }
 
 // carried reports whether those who wait for an operation all carry one guard, and a
@@ -436,22 +454,19 @@ func (m *Mailbox) carried(op int, carrier **Request) bool {
 }
 
 // next returns the next request to start, or to fail with err, or nil if nothing
-// can be done. The caller owns the object and holds mu. A request that may says
-// cannot be run by the caller goes on waiting, and is returned with
+// can be done. The caller owns the object and holds mu. A request that s
+// may not start goes on waiting, and is returned with
 // kernel.ErrNoThread.
 //
 // A request whose context has ended does not start, even if its caller has had
 // no time to withdraw it.
-func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
-	willing := func(next *kernel.Request) bool {
-		r := next.Record.(*Request)
-		return r.gone() == nil && may(next) && r.claim()
-	}
+func (m *Mailbox) next(s *server) (r *Request, err error) {
+	k := m.kernel()
 	for {
-		k := m.kernel()
-		next, err := k.NextFor(willing)
+		next, err := k.NextFor(s.may)
+		m.hush()
 		if next == nil {
-			if c := m.closed; c != nil && c.draining && !k.Runs() {
+			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() {
 				c.draining = false
 				k.Close(c.err)
 				continue
@@ -471,8 +486,8 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			k.Withdraw(next) // likewise, since we looked
 			continue
 		case gone != nil && err == nil:
-			k.Decline(next) // a Try, which has been started without a question
-			err = gone
+			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
+			r.lapsed, err = len(r.ran.last) == 0, gone
 		case gone != nil:
 			k.Withdraw(next)
 			r.lapsed, err = len(r.ran.last) == 0, gone
@@ -493,25 +508,24 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 // run its own.
 func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 	var out *Request // has ended; its caller is told outside mu
-	dispatched := m.config.Dispatcher != nil
-	here := func(r *Request) bool {
-		return r == self || lend > 0 && self == nil && (r.Leaf || worker && (dispatched || !r.called()))
-	}
-	may := func(next *kernel.Request) bool {
-		r := next.Record.(*Request)
-		return here(r) || !dispatched && r.called() // its caller waits, and is its thread
-	}
+	s := server{self: self, lend: lend, worker: worker, dispatched: m.config.Dispatcher != nil}
 	for {
-		if worker && lend == 0 {
-			// Enough for one turn. Nothing is selected before there is a thread again.
+		if worker && s.lend <= 0 && m.kernel().AtGate() {
+			// Enough for one turn. Those at the gate come in when there is a thread
+			// again, as a Try is decided by that; without any, those inside are asked
+			// here, so that there is no other turn unless one of them can start.
+			m.changed()
 			m.mu.Unlock()
 			out.settle()
 			m.workers().Dispatch(m)
 			return
 		}
 		m.out = out
-		r, err := m.next(may)
+		r, err := m.next(&s)
 		m.out = nil
+		if r != nil {
+			m.changed() // or release says so
+		}
 		switch {
 		case r == nil:
 			m.release()
@@ -523,30 +537,53 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 			out.settle()
 			m.workers().Dispatch(m)
 			return
-		case err == nil && !here(r):
+		case err == nil && !s.here(r):
 			m.pass(r, out)
 			return
 		}
 		m.mu.Unlock()
 		out.settle()
 		r.retire()
-		if r != self {
-			lend--
+		if r != s.self {
+			s.lend--
 		}
 		switch {
 		case !m.carryOut(r, err):
 			out = nil // it waits here again
-			if r == self && !r.called() {
-				self = nil // who has posted it has better things to do than to run all that follows
+			if r == s.self && !r.called() {
+				s.self = nil // who has posted it has better things to do than to run all that follows
 			}
-		case r == self && r.called():
-			self, out, r.ended = nil, nil, true // its caller is here
-		case r == self:
-			self, out = nil, r
+		case r == s.self && r.called():
+			s.self, out, r.ended = nil, nil, true // its caller is here
+			if r.hop != nil {
+				s.lend = 0 // and has to take it to another object
+			}
+		case r == s.self:
+			s.self, out = nil, r
 		default:
 			out = r
 		}
 	}
+}
+
+// server is a goroutine that serves.
+type server struct {
+	self               *Request // its own, not run yet; or nil
+	lend               int      // how many others it still runs
+	worker, dispatched bool
+}
+
+// here reports whether r is to run on the goroutine itself.
+func (s *server) here(r *Request) bool {
+	return r == s.self || s.lend > 0 && s.self == nil && (r.Leaf || s.worker && (s.dispatched || !r.called()))
+}
+
+// may reports whether a request may start: its context has not ended, there is a
+// thread for it, if only that of its caller, who waits, and no other of its
+// selection runs.
+func (s *server) may(next *kernel.Request) bool {
+	r := next.Record.(*Request)
+	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && r.claim()
 }
 
 // carryOut runs r, or fails it if err is not nil, and comes back with mu held. The
@@ -584,9 +621,12 @@ func (m *Mailbox) workers() Dispatcher {
 // Run is the turn of a worker that the object was dispatched to: it owns the
 // object from now on. It implements Task.
 func (m *Mailbox) Run() {
-	const batch = 256 // then other objects may have the worker
+	turn := m.config.Turn
+	if turn == 0 {
+		turn = 256 // then other objects may have the worker
+	}
 	m.mu.Lock()
-	m.serve(nil, batch, true)
+	m.serve(nil, turn, true)
 }
 
 // lend returns how many requests of others the calling goroutine may serve.
@@ -597,11 +637,22 @@ func (m *Mailbox) lend(may bool) int {
 	return m.config.Lend
 }
 
+// Name returns the name of the object.
+func (m *Mailbox) Name() string { return m.host.Name() }
+
 // Dispatcher returns whose thread runs the bodies, or nil if it is a caller's.
 func (m *Mailbox) Dispatcher() Dispatcher { return m.config.Dispatcher }
 
 // Busy reports whether somebody owns the object.
 func (m *Mailbox) Busy() bool { return m.Word.Load()&held != 0 }
+
+// Draining reports whether the object takes no more requests, but serves those that
+// wait and can start.
+func (m *Mailbox) Draining() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed != nil && m.closed.draining
+}
 
 // Closed reports whether the object takes no more requests.
 func (m *Mailbox) Closed() bool {

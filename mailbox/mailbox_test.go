@@ -298,3 +298,28 @@ func TestErrorsSayWhatHappened(t *testing.T) {
 		require.ErrorIs(t, err, cause)
 	}
 }
+
+// Who withdraws while the object is taken cannot clear the marks of it, and who has it
+// on the fast path would put back what he found.
+func TestTheMarksOfAnObjectGoWithTheLastWhoWaits(t *testing.T) {
+	r := newRoom(mailbox.Config{})
+	for _, taken := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(background)
+		done := r.visit(pass, "gives up").call(ctx)
+		r.queued(t, pass, 1)
+		for r.Word.Load() != mailbox.Idle(1)|mailbox.Parked {
+		}
+		l := mailbox.Leaving{Op: tidy, Changed: true}
+		w, ok := r.Take(mailbox.Mark(tidy), true)
+		require.True(t, ok)
+		if !taken {
+			require.True(t, r.Look(&l))
+		}
+		cancel()
+		soon(t, done)
+		if taken && !r.Word.CompareAndSwap(w|mailbox.Mark(tidy), w) && !r.Look(&l) {
+			r.Yield(l)
+		}
+		require.Equal(t, mailbox.Idle(1), r.Word.Load(), "taken: %v", taken)
+	}
+}

@@ -140,18 +140,24 @@ func (s *shelf) len() int {
 
 // run runs all tasks, and those that they dispatch.
 func (s *shelf) run() (n int) {
-	for {
-		s.mu.Lock()
-		if len(s.tasks) == 0 {
-			s.mu.Unlock()
-			return n
-		}
-		t := s.tasks[0]
-		s.tasks = s.tasks[1:]
-		s.mu.Unlock()
-		t.Run()
+	for s.next() {
 		n++
 	}
+	return n
+}
+
+// next runs the next task, and reports whether there was one.
+func (s *shelf) next() bool {
+	s.mu.Lock()
+	if len(s.tasks) == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	t := s.tasks[0]
+	s.tasks = s.tasks[1:]
+	s.mu.Unlock()
+	t.Run()
+	return true
 }
 
 // visitor is a request to a room.

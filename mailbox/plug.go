@@ -17,33 +17,90 @@ type Receiver interface {
 	Drain() <-chan struct{}
 }
 
+// Subject is a Receiver whose life has more steps than its end. Its methods are
+// called on the turn of its plug, one at a time, unless they say otherwise.
+type Subject interface {
+	Receiver
+	// Plugged says what the object's plug is, before anybody can send it anything.
+	Plugged(p *Plug)
+	// Suspend lets nothing start at the object until Resume; the channel is closed
+	// when nothing runs any more.
+	Suspend() (quiet <-chan struct{})
+	Resume()
+	// Renew gives the object, which is suspended and quiet, a new state, and reports
+	// whether its actor is to restart. If not, the object has seen to what follows.
+	Renew() bool
+	// Undecided says that nobody can decide about a failure, as the supervisor has
+	// panicked with the value, or, if that is nil, called runtime.Goexit. The object
+	// is about to be halted.
+	Undecided(value any)
+}
+
 // Plug is the mailbox that protoactor sees. User messages go to the shared
 // object, and so through the same waiting queue as every other request; system
-// messages go to the actor around it, in order, one at a time, on a worker.
+// messages go to the actor around it, in order, one at a time, on a worker: the
+// plug's turn.
+//
+//	Stop, PoisonPill ──► object halts or drains ──► its last body has returned ──► the actor ends
+//	Restart          ──► object is suspended    ──► what runs has returned ──► new state ──► the actor restarts
+//	others           ──► the actor
+//
+// The turn waits for bodies without standing still: the messages that come meanwhile
+// go on to the actor. So a body that is waited for may itself wait for what a message
+// brings about, such as the decision about a child of the object.
 //
 // A message may come before the actor has been started: protoactor registers the
 // process first. User messages do not mind, as the object is complete by then;
 // system messages wait for Start.
 type Plug struct {
 	object  Receiver
+	subject Subject // the same; nil if it is none
 	workers Dispatcher
 	invoker proto.MessageInvoker
 
 	mu     sync.Mutex
-	system []any // system messages not yet handled, in order
-	busy   bool  // not started, or a worker is at it or on its way
+	system []any         // system messages not yet handled, in order
+	busy   bool          // not started, or a worker is at it or on its way
+	halted bool          // there has been a Stop
+	poke   chan struct{} // wakes a turn that waits; nil until there has been one
+
+	// What the turn waits for, and what it does then. A nil channel is not waited for.
+	// They belong to the turn.
+	stop, pill       any
+	stopped, drained <-chan struct{}
+	steps            []any           // Restart, SuspendMailbox and ResumeMailbox, in order
+	quiet            <-chan struct{} // for the first of the steps, a Restart
+
+	// context guards the actor that the invoker is: it is not made for more than one
+	// goroutine, and the turn is not the only one that comes (see Spawn). It is not
+	// held while anything is waited for, nor while a factory runs. It is locked until
+	// there is an invoker.
+	context    sync.Mutex
+	restarting bool         // the actor waits for the end of its children
+	escalated  []*proto.PID // children whose failures have been passed on: see Escalated
+}
+
+// failure is a system message: the object has failed.
+type failure struct {
+	reason  error
+	message any
 }
 
 // NewPlug returns the plug between an actor and a shared object.
 func NewPlug(object Receiver, workers Dispatcher) *Plug {
-	return &Plug{object: object, workers: workers, busy: true}
+	p := &Plug{object: object, workers: workers, busy: true}
+	p.context.Lock()
+	if s, ok := object.(Subject); ok {
+		p.subject = s
+		s.Plugged(p)
+	}
+	return p
 }
 
 // RegisterHandlers implements protoactor's Mailbox.
 func (p *Plug) RegisterHandlers(invoker proto.MessageInvoker, _ proto.Dispatcher) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.invoker = invoker
+	p.context.Unlock()
 }
 
 // Start implements protoactor's Mailbox.
@@ -73,51 +130,220 @@ func (p *Plug) PostUserMessage(message any) {
 
 // PostSystemMessage implements protoactor's Mailbox.
 func (p *Plug) PostSystemMessage(message any) {
-	if _, ok := message.(*proto.Stop); ok {
+	_, stops := message.(*proto.Stop)
+	if stops {
 		p.object.Halt() // at once: a poison may be waiting in front
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.halted = p.halted || stops
 	p.system = append(p.system, message)
 	p.wake()
 }
 
+// Fail says that the object has failed; it has been suspended. Its supervisor gets to
+// know the reason, and the message that led to it, and decides. If the object has been
+// halted meanwhile nothing is decided any more.
+func (p *Plug) Fail(reason error, message any) { p.PostSystemMessage(failure{reason, message}) }
+
 // wake sends a worker if there is something to do and none is at it. The caller
 // holds mu.
+//
+// No message is left behind: a turn ends, or begins to wait, only after it has seen
+// under mu that there is none, and has cleared busy or made poke by then. There is
+// room for one token in poke, which stands for any number of messages.
 func (p *Plug) wake() {
-	if len(p.system) > 0 && !p.busy {
+	switch {
+	case len(p.system) == 0:
+	case !p.busy:
 		p.busy = true
 		p.workers.Dispatch(p)
+	case p.poke != nil:
+		select {
+		case p.poke <- struct{}{}:
+		default:
+		}
 	}
 }
 
-// Run handles system messages until none is left. It implements Task.
+// Run is the plug's turn: it handles system messages until none is left and nothing
+// is waited for. It implements Task.
 func (p *Plug) Run() {
-	for {
-		p.mu.Lock()
-		if len(p.system) == 0 {
-			p.system, p.busy = nil, false
-			p.mu.Unlock()
-			return
+	returned := false
+	defer func() {
+		if !returned { // a factory or a supervisor has called runtime.Goexit
+			p.workers.Dispatch(p)
 		}
+	}()
+	for p.next() {
+	}
+	returned = true
+}
+
+// next does the next thing, for which it may wait, and reports whether there was one.
+func (p *Plug) next() bool {
+	p.mu.Lock()
+	if len(p.system) > 0 {
 		message := p.system[0]
 		p.system = p.system[1:]
 		p.mu.Unlock()
-		switch message.(type) {
-		case *proto.PoisonPill:
-			<-p.object.Drain()
-			p.invoker.InvokeUserMessage(message)
-		case *proto.Stop:
-			// Watchers hear of the end after the last body has returned.
-			<-p.object.Halt()
-			p.invoker.InvokeSystemMessage(message)
-		case *proto.SuspendMailbox, *proto.ResumeMailbox:
-			// The actor around the object never fails: bodies and guards are
-			// contained, so there is nothing to suspend.
-		default:
-			p.invoker.InvokeSystemMessage(message)
+		p.handle(message)
+		return true
+	}
+	p.system = nil
+	if p.stopped == nil && p.drained == nil && p.quiet == nil {
+		p.busy = false
+		p.mu.Unlock()
+		return false
+	}
+	if p.poke == nil {
+		p.poke = make(chan struct{}, 1)
+	}
+	p.mu.Unlock()
+	select {
+	case <-p.poke:
+	case <-p.stopped:
+		// Watchers hear of the end after the last body has returned.
+		message := p.stop
+		p.stop, p.pill, p.stopped, p.drained, p.quiet, p.steps = nil, nil, nil, nil, nil, nil
+		p.invoke(message)
+	case <-p.drained:
+		message := p.pill
+		p.pill, p.drained = nil, nil
+		p.context.Lock()
+		p.invoker.InvokeUserMessage(message)
+		p.context.Unlock()
+	case <-p.quiet:
+		message := p.steps[0]
+		p.steps, p.quiet = p.steps[1:], nil
+		if !p.ending() && p.subject.Renew() {
+			p.invoke(message)
+		}
+		p.step()
+	}
+	return true
+}
+
+// handle handles a system message, or notes what it waits for.
+func (p *Plug) handle(message any) {
+	switch m := message.(type) {
+	case *proto.PoisonPill:
+		p.pill, p.drained = message, p.object.Drain()
+	case *proto.Stop:
+		p.stop, p.stopped = message, p.object.Halt()
+	case *proto.SuspendMailbox, *proto.ResumeMailbox, *proto.Restart:
+		if p.subject != nil && !p.ending() {
+			p.steps = append(p.steps, message)
+			p.step()
+		}
+	case failure:
+		if !p.ending() {
+			p.escalate(m)
+		}
+	default:
+		p.invoke(message)
+	}
+}
+
+// step takes the steps that need not wait, in order, up to the next that has to.
+func (p *Plug) step() {
+	for ; len(p.steps) > 0 && p.quiet == nil; p.steps = p.steps[1:] {
+		switch p.steps[0].(type) {
+		case *proto.SuspendMailbox:
+			p.subject.Suspend()
+		case *proto.ResumeMailbox:
+			p.resume()
+		case *proto.Restart:
+			p.quiet = p.subject.Suspend()
+			return
 		}
 	}
+}
+
+// ending reports whether there has been a Stop.
+func (p *Plug) ending() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.halted
+}
+
+// invoke has the actor handle a system message.
+//
+// A restarted actor first stops its children. When the last has ended, in whatever
+// message says so, it is alive again, and posts the ResumeMailbox that ends the
+// object's suspension.
+func (p *Plug) invoke(message any) {
+	p.context.Lock()
+	defer p.context.Unlock()
+	_, restart := message.(*proto.Restart)
+	if restart {
+		p.escalated = nil // they are about to end
+	}
+	p.restarting = restart || p.restarting
+	p.invoker.InvokeSystemMessage(message)
+	if p.restarting {
+		parent, _ := p.invoker.(interface{ Children() []*proto.PID })
+		p.restarting = parent != nil && len(parent.Children()) > 0
+	}
+}
+
+// resume ends the suspension of the object, unless its actor has yet to restart, and
+// of the children for whose failures it was suspended.
+func (p *Plug) resume() {
+	p.context.Lock()
+	restarting, children := p.restarting, p.escalated
+	if !restarting {
+		p.escalated = nil
+	}
+	p.context.Unlock()
+	if restarting {
+		return
+	}
+	p.subject.Resume()
+	if len(children) > 0 {
+		p.invoker.(proto.Supervisor).ResumeChildren(children...)
+	}
+}
+
+// Escalated says that the failure of a child has been passed on to the actor's own
+// supervisor. If that restarts or stops the actor, the child ends; but if it resumes
+// the actor, protoactor leaves the child suspended, and nobody would ever decide about
+// it. So it is resumed, too. It is called by the strategy for the children, on the
+// turn.
+func (p *Plug) Escalated(child *proto.PID) { p.escalated = append(p.escalated, child) }
+
+// escalate has the actor tell its supervisor of a failure, who may be asked, and
+// answer, right here.
+func (p *Plug) escalate(f failure) {
+	p.context.Lock()
+	returned := false
+	defer func() {
+		p.context.Unlock()
+		if !returned {
+			p.subject.Undecided(recover())
+			p.PostSystemMessage(&proto.Stop{})
+		}
+	}()
+	p.invoker.EscalateFailure(f.reason, f.message)
+	returned = true
+}
+
+// Spawn makes an actor a child of the object's. It does not wait for the turn, nor
+// the turn for it, so that it may be called by a body that the turn waits for. It
+// reports false if the object is about to end, or its actor to restart, which has to
+// wait for the end of its children and would for this one: then nothing is done.
+//
+// A child that is spawned before the actor handles the Stop, or the Restart, is
+// stopped by that: the context orders the two.
+func (p *Plug) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, err error) {
+	p.context.Lock()
+	defer p.context.Unlock()
+	parent, able := p.invoker.(proto.SpawnerContext)
+	if !able || p.restarting || p.ending() {
+		return nil, false, nil
+	}
+	pid, err = parent.SpawnNamed(props, name)
+	return pid, true, err
 }
 
 // UserMessageCount implements protoactor's Mailbox. Requests are counted by the

@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"testing"
@@ -93,18 +94,17 @@ func TestTheActorEndsAfterTheLastBody(t *testing.T) {
 	p.Start()
 	p.PostSystemMessage(&proto.Stop{})
 	p.PostSystemMessage(&proto.Watch{})
-	for len(r.all()) == 0 {
-		runtime.Gosched()
-		// until the object has been halted
-	}
-	p.PostUserMessage("late") // nothing holds this up
-	require.Equal(t, []string{"halt", "user late"}, r.all())
-	close(r.idle)
+	// Nothing else is held up meanwhile: who begins to watch now hears of the end, too.
+	p.PostUserMessage("late")
 	for len(r.all()) < 4 {
 		runtime.Gosched()
-		// until the system messages have been handled
 	}
-	require.Equal(t, []string{"halt", "user late", "halt", "system *actor.Stop", "system *actor.Watch"}, r.all())
+	require.ElementsMatch(t, []string{"halt", "user late", "halt", "system *actor.Watch"}, r.all())
+	close(r.idle)
+	for len(r.all()) < 5 {
+		runtime.Gosched()
+	}
+	require.Equal(t, "system *actor.Stop", r.all()[4])
 }
 
 func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
@@ -119,4 +119,85 @@ func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
 	close(r.idle)
 	s.run()
 	require.Equal(t, []string{"drain", "system *actor.Watch", "drain", "invoke *actor.PoisonPill"}, r.all())
+}
+
+// subject is a recorder whose life has more steps than its end.
+type subject struct {
+	*recorder
+	plug  *mailbox.Plug
+	quiet chan struct{}
+	keeps bool // it cannot be renewed
+}
+
+func (s *subject) Plugged(p *mailbox.Plug)  { s.plug = p }
+func (s *subject) Suspend() <-chan struct{} { s.note("suspend"); return s.quiet }
+func (s *subject) Resume()                  { s.note("resume") }
+func (s *subject) Renew() bool              { s.note("renew"); return !s.keeps }
+func (s *subject) Undecided(value any)      { s.note("undecided %v", value) }
+
+// sulky is an actor whose supervisor panics.
+type sulky struct{ *recorder }
+
+func (s *sulky) EscalateFailure(any, any) { panic("no idea") }
+
+func newSubject(t *testing.T) (*subject, *mailbox.Plug, *shelf) {
+	s, w := &subject{recorder: newRecorder(), quiet: make(chan struct{})}, &shelf{}
+	p := mailbox.NewPlug(s, w)
+	require.Same(t, p, s.plug)
+	p.RegisterHandlers(s, nil)
+	p.Start()
+	return s, p, w
+}
+
+func TestARestartWaitsUntilTheObjectIsQuiet(t *testing.T) {
+	s, p, w := newSubject(t)
+	p.PostSystemMessage(&proto.SuspendMailbox{})
+	p.PostSystemMessage(&proto.Restart{})
+	p.PostSystemMessage(&proto.ResumeMailbox{})
+	p.PostSystemMessage(&proto.Watch{})
+	close(s.quiet)
+	w.run()
+	require.Equal(t, []string{"suspend", "suspend", "system *actor.Watch", "renew", "system *actor.Restart", "resume"}, s.all())
+
+	s.keeps = true
+	p.PostSystemMessage(&proto.Restart{})
+	w.run()
+	require.Equal(t, []string{"suspend", "renew"}, s.all()[6:], "the actor goes on if the object does")
+}
+
+func TestNothingIsDecidedAboutAnObjectThatEnds(t *testing.T) {
+	s, p, w := newSubject(t)
+	p.PostSystemMessage(&proto.Stop{})
+	p.Fail(io.EOF, nil)
+	p.PostSystemMessage(&proto.Restart{})
+	p.PostSystemMessage(&proto.SuspendMailbox{})
+	close(s.idle)
+	w.run()
+	require.Equal(t, []string{"halt", "halt", "system *actor.Stop"}, s.all())
+}
+
+func TestAFailureGoesToTheSupervisorOnThePlugsTurn(t *testing.T) {
+	s, p, w := newSubject(t)
+	p.Fail(io.EOF, nil)
+	require.Empty(t, s.all())
+	w.run()
+	require.Equal(t, []string{"escalate"}, s.all())
+}
+
+func TestASupervisorThatPanicsLeavesNothingUndecided(t *testing.T) {
+	s, w := &subject{recorder: newRecorder()}, &shelf{}
+	p := mailbox.NewPlug(s, w)
+	p.RegisterHandlers(&sulky{s.recorder}, nil)
+	p.Start()
+	p.Fail(io.EOF, nil)
+	close(s.idle)
+	w.run()
+	require.Equal(t, []string{"undecided no idea", "halt", "halt", "system *actor.Stop"}, s.all())
+}
+
+func TestAPlugWithoutAnActorSpawnsNothing(t *testing.T) {
+	_, p, _ := newSubject(t)
+	_, ok, err := p.Spawn(nil, "child")
+	require.False(t, ok)
+	require.NoError(t, err)
 }

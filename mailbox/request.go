@@ -29,8 +29,8 @@ type Body interface {
 // Request is one call on its way through a mailbox. Its maker fills in the
 // exported fields; it can be used again once it has ended.
 type Request struct {
-	kernel.Request
 	Body Body
+	kernel.Request
 	// Leaf bodies neither block nor call out, so that any goroutine may run
 	// them on behalf of their caller.
 	Leaf bool
@@ -39,6 +39,8 @@ type Request struct {
 	// Ticket requests are posted, and their end is told by a token, to whoever
 	// calls Redeem. They have been made by ForCall.
 	Ticket bool
+
+	behind bool // somebody may wait for what follows from it, though it is told
 
 	granted bool // the token says: the object is yours, run
 	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
@@ -62,6 +64,7 @@ type Request struct {
 
 	ran       Turns // the bodies that have run, of one that has been requeued
 	committed bool  // may not be withdrawn any more
+	underWay  bool  // posted, and about to be admitted by another object
 	overdue   bool  // has been reported to wait for too long
 
 	vigils []*vigil     // of bodies that wait for it, posted as it was; guarded by graph
@@ -86,12 +89,19 @@ func (r *Request) ForCall() { r.wake = make(chan struct{}, 1) }
 func (r *Request) called() bool { return r.wake != nil && !r.Ticket }
 
 // Forget lets go of everything that belonged to a call, so that the record can be
-// kept for another.
+// kept for another. The object it was made to is remembered, as it is probably the
+// next one's too, and an atomic store is dear.
 func (r *Request) Forget() {
 	r.Body = r.home
-	r.box.Store(nil)
 	r.ctx, r.frame, r.view, r.sel, r.hop, r.ran = nil, nil, nil, nil, nil, Turns{}
 	r.Fresh()
+}
+
+// at makes m the box of the request, which is in no other.
+func (r *Request) at(m *Mailbox) {
+	if r.box.Load() != m {
+		r.box.Store(m)
+	}
 }
 
 // Recycle says that nobody will look at the request any more.
@@ -155,10 +165,11 @@ func Bubbled(now time.Duration) bool { return now < 0 }
 func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	r.box.Store(m) // for fail
+	r.at(m) // for fail
 	if c := m.closed; c != nil {
+		err := c.err // after a Drain there may be another one
 		m.mu.Unlock()
-		r.fail(c.err)
+		r.fail(err)
 		return
 	}
 	m.call(r, m.engage(), "")
@@ -271,13 +282,13 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	}
 	r.Body.Run()
 	m.mu.Lock()
-	self := r
+	self, may := r, chain == nil
 	if r.granted = false; m.over(r) {
-		self = nil
+		self, may = nil, may && r.hop == nil // else it has yet to go on
 	} else {
 		r.ended = false
 	}
-	m.serve(self, m.lend(chain == nil), false)
+	m.serve(self, m.lend(may), false)
 	return true
 }
 
@@ -300,7 +311,7 @@ func (r *Request) Prepare(ctx context.Context, now time.Duration) {
 
 // present makes r a request of this object. The caller holds mu.
 func (m *Mailbox) present(r *Request) {
-	r.box.Store(m)
+	r.at(m)
 	if m.config.Rank != nil || m.config.Views {
 		m.appraise(r)
 	}
@@ -326,17 +337,17 @@ func (m *Mailbox) arrive(r *Request, falsePart string) {
 	case r.sel != nil && r.sel.watched && r.sel.winner.Load() == nil:
 		r.unwatch = context.AfterFunc(r.ctx, r.expire)
 	}
+	m.changed()
 	if m.config.bounded {
-		m.turnAway()
+		m.report(m.kernel().Failed) // without waiting for the owner to ask
 	}
 }
 
-// turnAway tells those who have failed as a queue is full, without waiting for the
-// owner to ask. It is called with mu held, and lets go of it meanwhile. A failed
-// request is of no concern to the kernel any more, so that anybody who holds mu may
-// say so.
-func (m *Mailbox) turnAway() {
-	for next, err := m.kernel().Failed(); next != nil; next, err = m.kernel().Failed() {
+// report tells those who have failed, as failed returns them. It is called with mu
+// held, and lets go of it meanwhile. A failed request is of no concern to the kernel
+// any more, so that anybody who holds mu may say so, whoever owns the object.
+func (m *Mailbox) report(failed func() (*kernel.Request, error)) {
+	for next, err := failed(); next != nil; next, err = failed() {
 		r := next.Record.(*Request)
 		if !r.claim() {
 			continue
@@ -346,6 +357,7 @@ func (m *Mailbox) turnAway() {
 		r.fail(err)
 		r.settle()
 		m.mu.Lock()
+		m.changed()
 	}
 }
 
@@ -356,8 +368,9 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 	r.Prepare(ctx, now)
 	m.mu.Lock()
 	if c := m.closed; c != nil {
+		err := c.err
 		m.mu.Unlock()
-		return c.err
+		return err
 	}
 	m.post(r, m.engage(), "")
 	return nil
@@ -394,7 +407,8 @@ func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 // happens; the watcher takes mu first.
 func (r *Request) heed() {
 	if r.ends && r.unwatch == nil {
-		r.unwatch = context.AfterFunc(r.ctx, func() { r.WithdrawAll(r.ctx.Err()) })
+		ctx := r.ctx // it may go on with another one
+		r.unwatch = context.AfterFunc(ctx, func() { r.withdrawAll(ctx.Err()) })
 	}
 }
 
@@ -425,32 +439,41 @@ func (m *Mailbox) remove(r *Request) bool {
 }
 
 // reconsider has somebody ask who can start, if a withdrawal or another rank may
-// have changed that. It is called with mu held, and releases it.
+// have changed that. If nobody waits any more it clears the marks of the object. It is
+// called with mu held, and releases it.
+//
+// Who has taken the object on the fast path would put back the marks that he found,
+// and go on asking the guards of those who have gone; so he is made to come to the
+// kernel.
 func (m *Mailbox) reconsider() {
-	if m.kernel().Unsettled() && m.engage() {
+	k := m.kernel()
+	switch {
+	case k.Unsettled() && m.engage():
 		// Guards over waiting counts see one less, or somebody is first now who was
 		// not; a worker asks.
+		m.changed()
 		m.mu.Unlock()
 		m.workers().Dispatch(m)
 		return
+	case m.Word.Load()&parked != 0 && !k.Waits() && m.engage():
+		m.release()
+	default:
+		m.changed()
 	}
-	m.unpark()
 	m.mu.Unlock()
 }
 
-// unpark clears the marks of a free object that nobody waits at any more. The
-// caller holds mu. If somebody owns the object, it sees to that itself.
-func (m *Mailbox) unpark() {
-	w := m.Word.Load()
-	if w&held == 0 && w&parked != 0 && !m.kernel().Waits() {
-		m.Word.CompareAndSwap(w, m.rest()) // or else somebody took it
-	}
-}
-
 // WithdrawAll withdraws a posted request and completes it with err, unless it
-// runs or has ended already.
-func (r *Request) WithdrawAll(err error) bool {
-	if !r.lock().withdraw(r) {
+// runs or has ended already, or has been told, and so cannot be taken back.
+func (r *Request) WithdrawAll(err error) bool { return !r.Told && r.withdrawAll(err) }
+
+func (r *Request) withdrawAll(err error) bool {
+	m := r.lock()
+	if r.underWay {
+		defer m.mu.Unlock()
+		return r.giveUp(err)
+	}
+	if !m.withdraw(r) {
 		return false
 	}
 	r.fail(err)
@@ -466,6 +489,7 @@ func (r *Request) Exit() {
 	r.Body.Fail(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.Op].Name})
 	m.mu.Lock()
 	m.kernel().Complete(&r.Request)
+	m.changed()
 	m.mu.Unlock()
 	r.settle()
 	m.workers().Dispatch(m)
@@ -561,6 +585,7 @@ func (r *Request) Forsake() {
 	if r.granted {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
+		m.changed()
 		m.mu.Unlock()
 		m.workers().Dispatch(m)
 	}
@@ -581,6 +606,8 @@ func (m *Mailbox) GuardExited(op int, r *kernel.Request, err error) {
 func (m *Mailbox) abandon() {
 	out := m.out
 	m.out = nil
+	m.hush()
+	m.changed()
 	m.mu.Unlock()
 	out.settle()
 	m.workers().Dispatch(m)
@@ -588,7 +615,7 @@ func (m *Mailbox) abandon() {
 
 // Close ends the object: every waiting and every later request fails with err;
 // what runs may finish. It returns a channel that is closed when the last body
-// has returned. Only the first error counts.
+// has returned. Only the first error counts, or that which follows a Drain.
 func (m *Mailbox) Close(err error) <-chan struct{} {
 	m.mu.Lock()
 	c := m.closed
@@ -597,29 +624,20 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 		c = &closing{err: err, idle: make(chan struct{})}
 		m.closed = c
 	case c.draining:
-		c.draining = false
+		c.draining, c.err = false, err
 	default:
 		m.mu.Unlock()
 		return c.idle
 	}
-	k := m.kernel()
-	k.Close(c.err)
 	owner := m.engage()
-	// Nothing starts any more, so that what Next returns has failed, and anybody
-	// who holds mu may say so, whoever owns the object.
-	for next, err := k.Next(); next != nil; next, err = k.Next() {
-		r := next.Record.(*Request)
-		if !r.claim() {
-			continue
-		}
-		m.mu.Unlock()
-		r.retire()
-		r.fail(err)
-		r.settle()
-		m.mu.Lock()
+	if k := m.queues.Load(); k != nil { // or else nobody has ever waited, and it will be closed when it is made
+		k.Close(c.err)
+		m.report(k.Next) // nothing starts any more, so that what it returns has failed
 	}
 	if owner {
 		m.release()
+	} else {
+		m.changed()
 	}
 	m.mu.Unlock()
 	return c.idle
@@ -636,8 +654,13 @@ func (m *Mailbox) Drain(err error) <-chan struct{} {
 	}
 	c := &closing{err: err, idle: make(chan struct{}), draining: true}
 	m.closed = c
-	m.kernel()
 	owner := m.engage()
+	if owner && m.queues.Load() == nil { // nobody has ever waited
+		c.draining, owner = false, false
+		m.release()
+	} else {
+		m.changed()
+	}
 	m.mu.Unlock()
 	if owner {
 		m.workers().Dispatch(m)

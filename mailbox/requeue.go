@@ -29,12 +29,33 @@ type Hop struct {
 	Keep bool
 	// Commit lets nobody withdraw the request, as long as it waits for this.
 	Commit bool
-	// Board is called before the request waits, with the context of the call.
+	// Admit, if it is not nil, is called before the request leaves for another object:
+	// with no lock held, on its caller's goroutine if that waits for it, and else on a
+	// worker. The request goes on with the context that it returns; or it fails, with
+	// the error, having left, but not arrived. It must not panic.
+	Admit func(r *Request) (context.Context, error)
+	// Board is called before the request waits.
 	Board func(r *Request, box *Mailbox)
+
+	withdrawn error // that of whoever withdraws the request while it is being admitted; guarded by mu of the box that it leaves
 }
 
 // Ran says which bodies have run for r before the one that hands it in.
 func (r *Request) Ran(before Turns) { r.ran = before }
+
+// Stranded returns the error of r, whose body has run in the box m, and asked for a
+// Hop that cannot be made because of the cause.
+func (r *Request) Stranded(m *Mailbox, cause error) error {
+	ran := r.ran
+	ran.Add(m, r.Op)
+	return ran.Failed(cause)
+}
+
+// Home returns r's own body, whatever it has been requeued for.
+func (r *Request) Home() Body { return r.home }
+
+// Called reports whether the caller's goroutine waits for r.
+func (r *Request) Called() bool { return r.called() }
 
 // Requeue says what the body of r, which is about to return, asks for.
 func (r *Request) Requeue(h *Hop) { r.hop = h }
@@ -79,29 +100,55 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 // of meanwhile: the request is in no queue, and its token has been taken.
 func (r *Request) follow() {
 	for r.hop != nil {
-		m := r.depart()
-		r.ended = false
-		m.mu.Lock()
-		if err := m.turnsAway(r); err != nil {
-			m.mu.Unlock()
-			r.ended = true
+		r.ended = true // as far as Forsake is concerned, should Admit end this goroutine
+		ctx, err := r.ctx, error(nil)
+		if admit := r.hop.Admit; admit != nil {
+			ctx, err = admit(r)
+		}
+		m, err := r.depart(ctx, err)
+		if err != nil {
 			r.fail(err)
 			return
 		}
+		r.ended = false
 		m.call(r, m.engage(), "")
 	}
 }
 
-// depart makes r, whose body has asked for another object, a request of that, at
-// which it has yet to arrive. Nobody looks at r any more under the mu of the object
-// that it leaves, once its box says so.
-func (r *Request) depart() *Mailbox {
+// depart takes r, whose body has asked for another object, there, with the context
+// with which it goes on; unless it has failed on the way. It returns the object
+// with its mu held, where r has yet to be handed in; or why it cannot be, with
+// nothing held.
+//
+// Nobody looks at r any more under the mu of the object that it leaves, once its box
+// says so.
+func (r *Request) depart(ctx context.Context, failed error) (*Mailbox, error) {
 	h, from, now := r.hop, r.box.Load(), Now()
+	m := h.Box
 	from.mu.Lock()
-	defer from.mu.Unlock()
-	r.board(h, h.Box, now)
-	r.box.Store(h.Box)
-	return h.Box
+	r.underWay = false
+	if h.Admit != nil { // the context is another one
+		if r.unwatch != nil {
+			r.unwatch()
+			r.unwatch = nil
+		}
+		r.ctx, r.ends = ctx, ctx.Done() != nil
+	}
+	r.board(h, m, now)
+	r.box.Store(m)
+	from.mu.Unlock()
+	switch {
+	case h.withdrawn != nil:
+		return nil, h.withdrawn
+	case failed != nil:
+		return nil, failed
+	}
+	m.mu.Lock()
+	if err := m.turnsAway(r); err != nil {
+		m.mu.Unlock()
+		return nil, err
+	}
+	return m, nil
 }
 
 // turnsAway returns why r cannot arrive, or nil. The caller holds mu.
@@ -118,17 +165,53 @@ func (m *Mailbox) turnsAway(r *Request) error {
 // Others may want to withdraw the request meanwhile. It is in no queue, so they
 // find it running; but for a context that has ended, and which is looked at again
 // when the request has arrived: either whoever withdraws finds it there, or he has
-// come before and the context's end is seen.
+// come before and the context's end is seen. While it is being admitted, which may
+// take its time, whoever withdraws it leaves word.
 func (r *Request) move() {
-	m := r.depart()
+	if r.hop.Admit == nil {
+		r.moveOn(r.ctx, nil)
+		return
+	}
+	m := r.box.Load()
 	m.mu.Lock()
-	if err := m.turnsAway(r); err != nil {
-		m.mu.Unlock()
+	r.underWay = true
+	m.mu.Unlock()
+	m.config.Workers.Dispatch((*admission)(r))
+}
+
+// admission is a posted request on its way to another object, which a worker is to
+// have admitted there.
+type admission Request
+
+// Run implements Task.
+func (a *admission) Run() {
+	r := (*Request)(a)
+	m := r.hop.Box
+	ctx, err := r.ctx, error(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.hop.Op].Name})
+	defer func() { r.moveOn(ctx, err) }() // also if Admit ends this goroutine
+	ctx, err = r.hop.Admit(r)
+}
+
+// giveUp leaves word that r, which is under way to another object, is to fail with
+// err instead of arriving there; unless its body has committed it, or somebody has
+// left word. The caller holds mu of the object that r leaves.
+func (r *Request) giveUp(err error) bool {
+	if r.hop.Commit || r.hop.withdrawn != nil {
+		return false
+	}
+	r.hop.withdrawn = err
+	return true
+}
+
+// moveOn is move when r has been admitted, or has failed.
+func (r *Request) moveOn(ctx context.Context, err error) {
+	m, err := r.depart(ctx, err)
+	if err != nil {
 		r.fail(err)
 		r.settle()
 		return
 	}
-	told, owner := r.Told, m.engage()
+	told, owner := r.Told && !r.behind, m.engage()
 	m.arrive(r, "")
 	// From here on r may be run by others, and have ended; and if it was told, its
 	// record be in its next life.
@@ -150,7 +233,8 @@ func (m *Mailbox) CallOn(ctx context.Context, r *Request, l Leaving, now time.Du
 		m.serve(r, m.lend(l.Lend), false)
 		m.wait(r)
 	} else {
-		m.serve(nil, m.lend(l.Lend), false)
+		r.ended = true         // as far as Forsake is concerned, should a guard end this goroutine
+		m.serve(nil, 0, false) // it has yet to go on, and so is not lent to bodies that might
 	}
 	r.follow()
 }
@@ -166,8 +250,8 @@ func (m *Mailbox) PostOn(ctx context.Context, r *Request, l Leaving, now time.Du
 	case waits:
 		m.serve(nil, 0, false)
 	default:
+		defer r.settle() // which moves it on, unless its context has ended; also if a body that is lent this goroutine ends it
 		m.serve(nil, m.lend(l.Lend), false)
-		r.settle() // which moves it on, unless its context has ended
 	}
 }
 
@@ -242,14 +326,6 @@ func (t *Turns) Add(box *Mailbox, op int) {
 	t.last = append(t.last, turn{box, op})
 }
 
-// AddAll adds those of another, which came later.
-func (t *Turns) AddAll(later Turns) {
-	for _, one := range later.last {
-		t.Add(one.box, one.op)
-	}
-	t.earlier += later.earlier
-}
-
 // Failed returns the error of a request that fails because of the cause, after
 // these have run.
 func (t *Turns) Failed(cause error) error {
@@ -258,17 +334,8 @@ func (t *Turns) Failed(cause error) error {
 	}
 	skip := max(len(t.last)-keptTurns, 0)
 	e := &RequeuedError{Earlier: t.earlier + skip, Cause: cause}
-	later, _ := cause.(*RequeuedError) // others have run after these
 	for _, one := range t.last[skip:] {
 		e.Ran = append(e.Ran, one.box.host.Name()+"."+one.box.config.Rules.Operations[one.op].Name)
-	}
-	if later != nil {
-		e.Ran, e.Cause = append(e.Ran, later.Ran...), later.Cause
-		skip := max(len(e.Ran)-keptTurns, 0)
-		e.Ran, e.Earlier = e.Ran[skip:], e.Earlier+skip
-		if later.Earlier > 0 {
-			e.Ran, e.Earlier = later.Ran, e.Earlier+len(e.Ran)-len(later.Ran)+later.Earlier
-		}
 	}
 	return e
 }

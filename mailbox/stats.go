@@ -60,6 +60,8 @@ type extras struct {
 	waits   []Histogram  // per operation, if it measures; guarded by mu
 	guarded bool         // a look for overdue requests is on its way; guarded by mu
 	unseen  bool         // a request has come since the last one began; guarded by mu
+
+	observers []*observer // guarded by mu
 }
 
 // fastCounts are the counts of what the kernel does not see.
@@ -68,10 +70,11 @@ type fastCounts struct{ starts, asked atomic.Uint64 }
 // Count counts, at an object that does, a request that found it idle: whether it
 // ran, and how often guards were asked by it.
 func (m *Mailbox) Count(op int, ran bool, asked int) {
-	if m.extras == nil || m.extras.fast == nil {
+	x := m.extras.Load()
+	if x == nil || x.fast == nil {
 		return
 	}
-	c := &m.extras.fast[op]
+	c := &x.fast[op]
 	if ran {
 		c.starts.Add(1)
 	}
@@ -80,7 +83,7 @@ func (m *Mailbox) Count(op int, ran bool, asked int) {
 
 // measure notes that r starts after its wait. The caller holds mu.
 func (m *Mailbox) measure(r *Request) {
-	m.extras.waits[r.Op].add(Now() - r.since)
+	m.extras.Load().waits[r.Op].add(Now() - r.since)
 }
 
 // Stats returns the counts of an operation. It waits for no body.
@@ -91,7 +94,7 @@ func (m *Mailbox) Stats(op int) Stats {
 	if k := m.queues.Load(); k != nil {
 		s.Stats = k.Stats(op)
 	}
-	if x := m.extras; x != nil {
+	if x := m.extras.Load(); x != nil {
 		if x.fast != nil {
 			s.Starts += x.fast[op].starts.Load()
 			s.Evaluations += x.fast[op].asked.Load()

@@ -14,7 +14,7 @@ import (
 // guard sees to it that r is looked at in time. The caller holds mu.
 func (m *Mailbox) guard(r *Request) {
 	r.overdue = false
-	x := m.extras
+	x := m.extras.Load()
 	if x.unseen = true; !x.guarded {
 		x.guarded = true
 		time.AfterFunc(m.config.Patience, m.look)
@@ -27,7 +27,8 @@ func (m *Mailbox) look() {
 	next := time.Duration(-1)
 	now := Now()
 	m.mu.Lock()
-	m.extras.unseen = false
+	x := m.extras.Load()
+	x.unseen = false
 	k := m.kernel()
 	c := k.Inspect()
 	for c.Next(chunk, func(kr *kernel.Request, position int, why kernel.Reason) {
@@ -46,10 +47,10 @@ func (m *Mailbox) look() {
 		m.mu.Lock()
 	}
 	c.Close()
-	if m.extras.unseen && next < 0 {
+	if x.unseen && next < 0 {
 		next = m.config.Patience // it came while we looked, perhaps where we had been
 	}
-	if m.extras.guarded = next >= 0; m.extras.guarded {
+	if x.guarded = next >= 0; x.guarded {
 		time.AfterFunc(next, m.look)
 	}
 	m.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 )
 
 // Bound limits how many requests wait, inside and at the gate. It never turns
-// away one that can start at once. The zero Bound sets no limit.
+// away one that can start at once, nor a Try, which is not among those that are
+// counted: it waits for its decision only. The zero Bound sets no limit.
 type Bound struct {
 	Max      int
 	Overflow Overflow
@@ -66,15 +67,27 @@ func (k *Kernel) stuck(r *Request) bool {
 		return k.barred(r.Op) || k.outside(r) != nil
 	}
 	for op := range k.queues {
-		if k.queues[op].queued() > 0 && !k.barred(op) {
+		if q := &k.queues[op]; q.queued()+q.tries > 0 && !k.barred(op) {
 			return false
 		}
 	}
 	return true
 }
 
-// queued returns how many requests are inside and at the gate.
-func (q *queue) queued() int { return int(q.total.Load()) - q.doors }
+// queued returns how many requests are inside and at the gate, as far as bounds
+// concern them.
+func (q *queue) queued() int { return q.length.all() - q.doors - q.tries }
+
+// queued is queue.queued for all operations together.
+func (k *Kernel) queued() int { return k.total - k.tries }
+
+// untried counts n more requests at the gate that no bound concerns, if r is one.
+func (k *Kernel) untried(q *queue, r *Request, n int) {
+	if r.Try {
+		q.tries += n
+		k.tries += n
+	}
+}
 
 // full returns why one more request than there are would be too many for the
 // operation, or nil. It counts those that wait now.
@@ -83,7 +96,7 @@ func (k *Kernel) full(op int) *Full {
 	if b := o.Bound; b.Overflow != Unbounded && k.queues[op].queued() > b.Max {
 		return &Full{Operation: o.Name, Max: b.Max, Entry: true}
 	}
-	if b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max {
+	if b := k.rules.Bound; b.Overflow != Unbounded && k.queued() > b.Max {
 		return &Full{Operation: o.Name, Max: b.Max}
 	}
 	return nil
@@ -103,7 +116,7 @@ func (k *Kernel) overflow() (changed bool) {
 			k.relieve(b, q.extreme(b.Overflow == DropOldest), true)
 		}
 	}
-	for b := k.rules.Bound; b.Overflow != Unbounded && k.total > b.Max; {
+	for b := k.rules.Bound; b.Overflow != Unbounded && k.queued() > b.Max; {
 		var r *Request
 		for op := range k.queues {
 			other := k.queues[op].extreme(b.Overflow == DropOldest)
@@ -127,7 +140,7 @@ func (k *Kernel) turnBack() (changed bool) {
 		k.notExtra(r)
 		if full := k.full(r.Op); full != nil {
 			changed = true
-			r.rest = k.rests - 1 // it could not start
+			k.hasToWait(r)
 			q.refused++
 			k.fail(r, full)
 		}
@@ -141,11 +154,18 @@ func (k *Kernel) notExtra(r *Request) {
 	r.extra = false
 }
 
-// extreme returns the oldest or the newest request inside and at the gate, or nil.
+// extreme returns the oldest or the newest of queued, or nil.
 func (q *queue) extreme(oldest bool) *Request {
 	a, b := q.inside.last, q.gate.last
 	if oldest {
 		a, b = q.inside.first, q.gate.first
+	}
+	for b != nil && b.Try {
+		if oldest {
+			b = b.next
+		} else {
+			b = b.prev
+		}
 	}
 	if a == nil || b != nil && (b.seq < a.seq) == oldest {
 		return b
@@ -156,9 +176,9 @@ func (q *queue) extreme(oldest bool) *Request {
 // relieve takes r out of a queue that is too long.
 func (k *Kernel) relieve(b Bound, r *Request, entry bool) {
 	q := &k.queues[r.Op]
-	r.rest = k.rests - 1 // it could not start
-	if b.Overflow == Wait && r.Patient && !r.Try {
-		k.take(q, r)
+	k.hasToWait(r)
+	if b.Overflow == Wait && r.Patient {
+		k.take(q, r, 0)
 		r.state, r.bypassed = AtDoor, 0 // what has passed it inside does not count here
 		q.door.insert(r)
 		q.doors++
@@ -202,7 +222,7 @@ func (k *Kernel) refill() {
 func (k *Kernel) room(op int) bool {
 	entry, object := k.rules.Operations[op].Bound, k.rules.Bound
 	return (entry.Overflow == Unbounded || k.queues[op].queued() < entry.Max) &&
-		(object.Overflow == Unbounded || k.total < object.Max)
+		(object.Overflow == Unbounded || k.queued() < object.Max)
 }
 
 // knock returns the first request at the door that can start at once, though

@@ -40,11 +40,12 @@ func (k *Kernel) bypasses(r *Request) int {
 	return n
 }
 
-// countBypass books the start of r, which is about to happen, with all that have
-// waited longer and could start as well. Those that something running conflicts
-// with count as open unless they are known to be false: a stream of functions
-// must not starve an entry whose guard holds.
-func (k *Kernel) countBypass(r *Request) {
+// bypass books the start of r, which is about to happen, with all that have
+// waited longer and could start as well; or, if it is not to count them yet, only asks
+// who they are. Those that something running conflicts with count as open unless they
+// are known to be false: a stream of functions must not starve an entry whose guard
+// holds.
+func (k *Kernel) bypass(r *Request, count bool) {
 	if k.counts() == 0 {
 		return
 	}
@@ -55,7 +56,7 @@ func (k *Kernel) countBypass(r *Request) {
 		case q.each:
 			for w := q.inside.first; w != nil && w.seq < r.seq; {
 				next := w.next
-				if wall && k.mayHold(w) || !wall && k.askRequest(w) && w.answer.falsePart == "" {
+				if (wall && k.mayHold(w) || !wall && k.askRequest(w) && w.answer.falsePart == "") && count {
 					if w.bypassed++; int(w.bypassed) == k.rules.MaxBypass {
 						q.due++
 					}
@@ -66,12 +67,12 @@ func (k *Kernel) countBypass(r *Request) {
 			for n := q.lines.first(); n != nil; {
 				l := n.line
 				n = n.next()
-				if l.oldest(q).seq < r.seq && k.lineOpen(q, l, wall) {
+				if l.oldest(q).seq < r.seq && k.lineOpen(q, l, wall) && count {
 					l.pass(r.seq, k.counts())
 				}
 			}
 		default:
-			if q.inside.first.seq < r.seq && (wall && k.notFalse(op) != nil || !wall && k.firstOpen(op) != nil) {
+			if q.inside.first.seq < r.seq && (wall && k.notFalse(op) != nil || !wall && k.firstOpen(op) != nil) && count {
 				q.pass(r.seq, k.counts())
 			}
 		}

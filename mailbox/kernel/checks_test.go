@@ -14,6 +14,9 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 	if !slices.Contains(before, c) {
 		w.fatalf("%s started but did not wait", w.name(c))
 	}
+	if w.ref.held || w.k.Held() {
+		w.fatalf("%s started, though the object is held", w.name(c))
+	}
 	running := w.runningOps()
 	for i, op := range running {
 		for _, other := range running[:i] {
@@ -44,7 +47,7 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 	}
 	for _, e := range before {
 		if state := e.request.State(); state == kernel.AtGate && e.was != kernel.AtDoor || state == kernel.Inside {
-			w.checkPassed(c, e, open(e), last)
+			w.checkPassed(c, e, open(e) && !e.wasBelieved, last)
 		}
 	}
 }
@@ -97,7 +100,7 @@ func (w *world) checkPassed(c, e *call, open bool, last int) {
 func (w *world) checkRest() {
 	n := 0
 	for op, o := range w.rules.Operations {
-		queued := len(filter(w.waiting(), func(c *call) bool { return c.op == op && c.request.State() != kernel.AtDoor }))
+		queued := len(filter(w.waiting(), func(c *call) bool { return c.op == op && !c.try && c.request.State() != kernel.AtDoor }))
 		if n += queued; o.Bound.Overflow != kernel.Unbounded && queued > o.Bound.Max {
 			w.fatalf("%d wait for %s, and no more than %d may", queued, o.Name, o.Bound.Max)
 		}
@@ -208,8 +211,12 @@ func (w *world) checkWhy(c *call) {
 			conflicts = append(conflicts, o.Name)
 		}
 	}
-	if !slices.Equal(why.Conflicts, conflicts) || (why.Cause == kernel.Conflict) != (conflicts != nil) {
+	if !slices.Equal(why.Conflicts, conflicts) || (why.Cause == kernel.Conflict) != (conflicts != nil && !w.ref.held) {
 		wrong(fmt.Sprintf("it conflicts with %v", conflicts))
+	}
+
+	if (why.Cause == kernel.Suspended) != w.ref.held {
+		wrong(fmt.Sprintf("the object is held: %v", w.ref.held))
 	}
 
 	last, asked := w.told[w.ref.line(c)]
@@ -224,10 +231,10 @@ func (w *world) checkWhy(c *call) {
 		wrong(fmt.Sprintf("the step is %d", w.k.Step()))
 	}
 	known := inside && w.ref.isKnownFalse(c)
-	if (why.Cause == kernel.GuardFalse) != (known && conflicts == nil) {
+	if (why.Cause == kernel.GuardFalse) != (known && conflicts == nil && !w.ref.held) {
 		wrong(fmt.Sprintf("its guard is known to be false: %v", known))
 	}
-	if why.Cause == kernel.GuardFalse {
+	if why.Cause == kernel.GuardFalse && !(w.lies() && w.kept(c.op)) {
 		if falsePart, err := w.evaluate(c, w.k.Waiting); falsePart != why.Guard || err != nil {
 			wrong("the guard holds by now")
 		}
@@ -257,7 +264,7 @@ func (w *world) checkWhy(c *call) {
 	if why.Cause == kernel.NoThread && w.stable {
 		wrong("nothing can start")
 	}
-	if why.Cause == kernel.Conflict && !inside && why.Guard != "" {
+	if (why.Cause == kernel.Conflict || why.Cause == kernel.Suspended) && !inside && why.Guard != "" {
 		wrong("a guard is not asked for those at the gate")
 	}
 }

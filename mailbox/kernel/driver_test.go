@@ -50,7 +50,8 @@ type failer interface{ Fatalf(string, ...any) }
 // mix says how often which input comes, and what the objects are like.
 type mix struct {
 	operations, arrive, next, drain, complete, withdraw, decline, begin, end, walk, silent, close int
-	requeue, rerank, policy, noThread, failed                                                     int
+	requeue, rerank, policy, noThread, failed, hold                                               int
+	undeclared                                                                                    int // of four bodies, where that is checked
 
 	looks    []guards.Looks
 	bounds   []int // of bypasses
@@ -62,7 +63,7 @@ type mix struct {
 var (
 	everyday = mix{
 		operations: 4, arrive: 4, next: 2, drain: 2, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, silent: 1, close: 1,
-		requeue: 1, rerank: 1, noThread: 1,
+		requeue: 1, rerank: 1, noThread: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
 		bounds:   []int{0, 1, 2, 3},
 		families: 3,
@@ -70,7 +71,7 @@ var (
 	// judging objects have policies that fail now and then.
 	judging = mix{
 		operations: 3, arrive: 5, next: 3, drain: 1, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
-		requeue: 1, rerank: 3, policy: 2, failed: 1,
+		requeue: 1, rerank: 3, policy: 2, failed: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting},
 		bounds:   []int{0, 0, 1, 2},
 		families: 4, policies: []int{4, 5, 6, 6, 7, 8, 8},
@@ -78,14 +79,21 @@ var (
 	// crowded objects have bounded queues.
 	crowded = mix{
 		operations: 3, arrive: 8, next: 2, drain: 2, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, silent: 1, close: 1,
-		requeue: 2, rerank: 1, policy: 1, noThread: 1, failed: 1,
+		requeue: 2, rerank: 1, policy: 1, noThread: 1, failed: 1, hold: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
 		bounds: []int{0, 0, 1, 2}, bounded: 2, families: 3,
 	}
 	// related operations are families, mostly, that some declare to open.
 	related = mix{
 		operations: 3, arrive: 6, next: 2, drain: 3, complete: 4, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
-		requeue: 1, rerank: 1,
+		requeue: 1, rerank: 1, hold: 1,
+		looks:  []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtArgument, guards.AtArgument | guards.AtWaiting},
+		bounds: []int{0, 0, 1, 2}, families: 12,
+	}
+	// lying objects are related ones whose declarations are checked, and wrong.
+	lying = mix{
+		operations: 3, arrive: 6, next: 2, drain: 3, complete: 5, withdraw: 1, decline: 1, begin: 1, end: 2, walk: 1, close: 1,
+		requeue: 1, rerank: 1, noThread: 1, undeclared: 3,
 		looks:  []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtArgument, guards.AtArgument | guards.AtWaiting},
 		bounds: []int{0, 0, 1, 2}, families: 12,
 	}
@@ -98,7 +106,7 @@ var (
 	}
 	// bypassing objects have a bound that is soon reached.
 	bypassing = mix{
-		operations: 3, arrive: 4, next: 3, drain: 1, complete: 3, withdraw: 1, end: 1, begin: 1, requeue: 1,
+		operations: 3, arrive: 4, next: 3, drain: 1, complete: 3, withdraw: 1, end: 1, begin: 1, requeue: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtState},
 		bounds:   []int{1, 2},
 		families: 5,
@@ -158,6 +166,7 @@ func (w *world) step() {
 		{w.mix.policy, w.changePolicy},
 		{w.mix.noThread, w.noThread},
 		{w.mix.failed, w.fail},
+		{w.mix.hold, w.hold},
 	}
 	total := 0
 	for _, in := range inputs {
@@ -224,7 +233,7 @@ func (w *world) join(c *call) bool {
 	o := w.rules.Operations[c.op]
 	watchful := slices.ContainsFunc(w.conds, func(c condition) bool { return c.looks&guards.AtWaiting != 0 })
 	bounded := slices.ContainsFunc(w.rules.Operations, func(o kernel.Operation) bool { return o.Bound.Overflow != 0 })
-	want := !watchful && !w.closed && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 &&
+	want := !watchful && !w.closed && !w.ref.held && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 &&
 		!bounded && w.rules.Bound.Overflow == 0 && !w.ref.within() && !o.HeadOfLine
 	if joined != want {
 		w.fatalf("operation %d joins: %v, want %v", c.op, joined, want)
@@ -255,7 +264,7 @@ func (w *world) hear(c *call, said told) {
 
 // refute: whoever had taken the object for this request has asked its guard.
 func (w *world) refute(c *call) {
-	if c.try || w.k.Runs() || c.request.State() != kernel.AtGate || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "refuted") == 0 {
+	if c.try || w.k.Runs() || w.ref.held || c.request.State() != kernel.AtGate || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "refuted") == 0 {
 		return
 	}
 	falsePart, err := w.evaluate(c, w.k.Waiting)
@@ -443,7 +452,7 @@ func (w *world) decline() {
 	w.input()
 	w.changed(c.op, false)
 	w.k.Decline(c.request)
-	w.ref.complete(c)
+	w.ref.decline(c)
 	w.over(c)
 }
 
@@ -522,6 +531,9 @@ func (w *world) withdraw() {
 
 func (w *world) begin() {
 	op := w.src.choose(len(w.conds), "begins")
+	if w.ref.held {
+		return // whoever takes the object by himself is kept from it
+	}
 	for _, running := range w.runningOps() {
 		if w.rules.Conflicts.Conflict(op, running) {
 			return
@@ -605,7 +617,7 @@ func (w *world) answer() {
 // silent changes the state without a word to the kernel, as its user's fast path
 // may while nothing runs and only guards are waited for that stay closed.
 func (w *world) silent() {
-	if w.k.Runs() || !w.stable {
+	if w.k.Runs() || !w.stable || w.ref.held {
 		return
 	}
 	before := w.state.clone()
@@ -620,6 +632,37 @@ func (w *world) silent() {
 			return
 		}
 	}
+}
+
+// hold: something is about to be done to the object, or has been: perhaps its state
+// is another one now.
+func (w *world) hold() {
+	w.input()
+	if !w.ref.held {
+		w.logf("hold")
+		w.k.Hold()
+		w.ref.hold()
+		return
+	}
+	if w.src.choose(4, "hold again") == 0 {
+		w.logf("hold again")
+		w.k.Hold()
+		w.ref.hold()
+		return
+	}
+	changed := !w.k.Runs() && w.src.choose(2, "another state") == 1
+	w.logf("free, changed: %v", changed)
+	if changed {
+		w.newState()
+		w.logf("  state %+v", w.state)
+		w.version++
+		for l, last := range w.told {
+			last.changed = true
+			w.told[l] = last
+		}
+	}
+	w.k.Free(changed)
+	w.ref.free(changed)
 }
 
 func (w *world) close() {
@@ -666,6 +709,8 @@ func (w *world) fatalf(format string, args ...any) {
 // finish lets everything that runs complete until nothing is left that can.
 func (w *world) finish() {
 	w.ref.noThread, w.misjudges = nil, false
+	w.k.Free(false)
+	w.ref.free(false)
 	for {
 		w.drain()
 		w.check()

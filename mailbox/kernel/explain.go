@@ -15,6 +15,9 @@ const (
 	GuardFalse Cause = "guard"
 	// Conflict requests wait for running requests they conflict with.
 	Conflict Cause = "conflict"
+	// Suspended requests wait for what is to be done to the object: nothing starts
+	// at it before.
+	Suspended Cause = "suspended"
 	// Order requests wait for a request that comes before them.
 	Order Cause = "order"
 	// NoRoom requests wait at the door of a queue that is full.
@@ -50,6 +53,15 @@ func (r Reason) String() string {
 		return guard
 	case Conflict:
 		s := "conflicts with " + strings.Join(r.Conflicts, ", ") + ", running"
+		if guard != "" {
+			s += "; " + guard
+		}
+		return s
+	case Suspended:
+		s := "object is suspended"
+		if len(r.Conflicts) > 0 {
+			s += "; conflicts with " + strings.Join(r.Conflicts, ", ") + ", running"
+		}
 		if guard != "" {
 			s += "; " + guard
 		}
@@ -114,7 +126,7 @@ func (k *Kernel) Why(r *Request) Reason {
 		reason.Guard, reason.Step = a.falsePart, a.step
 	}
 	switch {
-	case reason.Cause == Conflict:
+	case reason.Cause == Conflict, reason.Cause == Suspended:
 	case reason.Guard != "" && k.current(r.Op, a):
 		reason.Cause = GuardFalse
 	default:
@@ -128,10 +140,13 @@ func (k *Kernel) Why(r *Request) Reason {
 // whyHere returns what keeps every request of an operation from running.
 func (k *Kernel) whyHere(op int) Reason {
 	row := k.rules.Conflicts.Row(op)
-	if !row.Meets(k.runningOps) {
+	reason := Reason{Cause: Conflict}
+	switch {
+	case k.held:
+		reason.Cause = Suspended
+	case !row.Meets(k.runningOps):
 		return Reason{Cause: NoThread}
 	}
-	reason := Reason{Cause: Conflict}
 	for other := k.runningOps.Next(0); other >= 0; other = k.runningOps.Next(other + 1) {
 		if row.Has(other) {
 			reason.Conflicts = append(reason.Conflicts, k.rules.Operations[other].Name)

@@ -31,7 +31,8 @@
 //   - it passes no request that comes before it and conflicts with it, unless
 //     that request's guard is known to be false,
 //   - no request that has been bypassed as often as the rules allow conflicts
-//     with it.
+//     with it,
+//   - the object is not held (see Hold).
 //
 // What comes before what is the policy's word.
 //
@@ -149,6 +150,9 @@ var AnyKey any = new(int)
 
 // Kernel holds the waiting and the running queue of one shared object.
 type Kernel struct {
+	// Record is whatever the kernel's user wants to keep with it.
+	Record any
+
 	rules  *Rules
 	object Object
 
@@ -163,6 +167,7 @@ type Kernel struct {
 
 	failed list  // requests that Next has yet to report as failed
 	closed error // set once the object takes no more requests
+	held   bool  // nothing starts: see Hold
 
 	arrivals uint64 // requests that have arrived so far
 	newest   uint64 // order number of an arrival; between two there is room for requests that are requeued
@@ -174,11 +179,13 @@ type Kernel struct {
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
 
+	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try, which is in no queue, or one at the door
 	watchful bool        // some guard looks at waiting counts
 	headed   bool        // some entry has a head of line
 	bounded  bool        // some queue is
 	doors    int         // requests at the door
+	tries    int         // requests at the gate that never wait inside, so that no bound concerns them
 	extras   []*Request  // inside, beyond a bound until the kernel rests: they have been requeued
 	kept     []int       // families of which some operation declares what it opens
 	checks   []opening   // of which the declaration is to be checked
@@ -205,6 +212,7 @@ func New(rules *Rules, object Object) *Kernel {
 		queues: make([]queue, n), runs: make([]int32, n),
 		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w : 3*w : 3*w], passed: sets[3*w:],
 		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded,
+		single: rules.MaxBypass == 0 && (rules.Policy == nil || rules.Policy.Choose == nil),
 	}
 	for op := range rules.Operations {
 		o, q := &rules.Operations[op], &k.queues[op]
@@ -231,13 +239,20 @@ func New(rules *Rules, object Object) *Kernel {
 // Failed tells.
 func (k *Kernel) Arrive(r *Request) {
 	q := k.register(r)
+	if k.barred(r.Op) {
+		k.hasToWait(r)
+	}
 	r.state = AtGate
 	q.gate.push(r)
+	q.length.Add(one)
 	k.gated.Add(r.Op)
+	k.untried(q, r, 1)
 	if k.bounded && k.stuck(r) {
 		k.settled = k.step
-		k.turnBack()
-		k.overflow()
+		back := k.turnBack()
+		if (k.overflow() || back) && r.state == AtGate {
+			k.settled = 0 // somebody else has left, who may have been in the way
+		}
 	}
 }
 
@@ -251,22 +266,21 @@ func (k *Kernel) register(r *Request) *queue {
 	k.log(Arrived, r.Op, r, "")
 	r.bypassed = 0
 	r.answer.given = false
-	q := &k.queues[r.Op]
-	if r.rest = k.rests; k.barred(r.Op) {
-		r.rest-- // it has to wait
-	}
-	q.total.Add(1)
+	r.rest = k.rests
 	k.total++
-	return q
+	return &k.queues[r.Op]
 }
 
-// enter puts r, which has been registered, into the inside of its queue. If the
-// policy fails, so has r.
-func (k *Kernel) enter(r *Request) {
+// hasToWait notes that r cannot start in the step in which it has come.
+func (k *Kernel) hasToWait(r *Request) { r.rest = k.rests - 1 }
+
+// enter puts r, which has been registered, into the inside of its queue, which is
+// longer by the given. If the policy fails, so has r.
+func (k *Kernel) enter(r *Request, longer uint64) {
 	q := &k.queues[r.Op]
 	r.state = Inside
 	q.inside.insert(r)
-	q.count.Add(1)
+	q.length.Add(longer)
 	k.inside.Add(r.Op)
 	k.counting++
 	k.entered = max(k.entered, r.seq)
@@ -302,8 +316,12 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if k.closed != nil {
 			return k.evict()
 		}
-		k.tidy()
-		k.check()
+		if len(k.loose) > 0 {
+			k.tidy()
+		}
+		if len(k.checks) > 0 {
+			k.check()
+		}
 		r := k.pick()
 		if k.failed.first != nil {
 			continue // first things first: what was picked will be again
@@ -315,11 +333,13 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r != nil {
 			return r, err
 		}
-		if more || k.failed.first != nil || k.turnBack() || k.overflow() {
+		if more || k.failed.first != nil || k.bounded && (k.turnBack() || k.overflow()) {
 			continue
 		}
-		if r := k.knock(); r != nil {
-			return k.grant(r, may)
+		if k.doors > 0 {
+			if r := k.knock(); r != nil {
+				return k.grant(r, may)
+			}
 		}
 		if k.failed.first == nil {
 			k.rests++
@@ -335,9 +355,13 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 		k.rests++
 		return r, ErrNoThread
 	}
-	k.countBypass(r)
-	if r.state == Failed { // somebody else's failure changed the waiting counts, and its guard was asked anew
-		return k.Failed()
+	if k.counts() > 0 {
+		// Before anybody is counted: who has failed is told before anybody starts, and
+		// r, which may have failed by that, is considered again.
+		if k.bypass(r, false); k.failed.first != nil {
+			return k.Failed()
+		}
+		k.bypass(r, true)
 	}
 	k.leave(r)
 	k.start(r)
@@ -376,8 +400,14 @@ func (k *Kernel) finish(r *Request) {
 }
 
 // Decline takes back a request that Next returned but that has not begun to run:
-// it leaves the running queue without having changed anything.
-func (k *Kernel) Decline(r *Request) { k.Complete(r) }
+// it leaves the running queue without having changed anything, and counts as one
+// that has been withdrawn.
+func (k *Kernel) Decline(r *Request) {
+	q := &k.queues[r.Op]
+	q.started--
+	q.withdrawn++
+	k.finish(r)
+}
 
 // Requeue says that a running request has ended its turn, and now asks for the
 // operation op with the key: it waits inside, behind those that wait there and
@@ -400,7 +430,10 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 		r.arrival, r.seq = arrival, seq
 	}
 	r.Try = false
-	k.enter(r)
+	if k.barred(r.Op) {
+		k.hasToWait(r)
+	}
+	k.enter(r, one|indoors)
 	if r.state == Inside && k.full(r.Op) != nil {
 		r.extra = true
 		k.extras = append(k.extras, r)
@@ -415,13 +448,13 @@ func (r *Request) Fresh() { r.arrival, r.seq = 0, 0 }
 // false, by somebody who has the object to himself. It reports false, and does
 // nothing, if anybody else has to be considered first.
 func (k *Kernel) Join(r *Request, falsePart string) bool {
-	if k.watchful || k.closed != nil || k.gated.Next(0) >= 0 || k.failed.first != nil || k.Runs() ||
+	if k.watchful || k.closed != nil || k.held || k.gated.Next(0) >= 0 || k.failed.first != nil || k.Runs() ||
 		k.bounded || k.rules.Policy != nil && k.rules.Policy.Within || k.rules.Operations[r.Op].HeadOfLine {
 		return false
 	}
 	k.register(r)
-	r.rest-- // it has to wait: that is sure
-	k.enter(r)
+	k.hasToWait(r)
+	k.enter(r, one|indoors)
 	k.Refuted(r, falsePart)
 	return true
 }
@@ -458,22 +491,21 @@ func (k *Kernel) Abandon(op int) {
 // is false. Nothing runs that may have changed the state since.
 func (k *Kernel) Refuted(r *Request, falsePart string) {
 	q, o := &k.queues[r.Op], &k.rules.Operations[r.Op]
-	a := k.note(r.Op, falsePart)
 	switch {
 	case o.Family:
 		if r.state == Inside {
 			k.log(Answered, r.Op, r, falsePart)
 			l := q.members[r.Key]
-			l.answer = a
-			l.note(no(a))
+			k.note(&l.answer, r.Op, falsePart)
+			l.note(no(l.answer))
 		}
 	case o.Looks&guards.AtArgument != 0:
 		k.log(Answered, r.Op, r, falsePart)
-		r.answer = a
+		k.note(&r.answer, r.Op, falsePart)
 		r.note()
 	default:
 		k.log(Answered, r.Op, nil, falsePart)
-		q.answer = a
+		k.note(&q.answer, r.Op, falsePart)
 	}
 }
 
@@ -546,7 +578,7 @@ func (k *Kernel) Answered(operations uint64, open int) {
 		}
 		k.log(Answered, op, asked, falsePart)
 		q.asked++
-		l.answer = k.note(op, falsePart)
+		k.note(&l.answer, op, falsePart)
 		if q.members != nil {
 			l.note(no(l.answer))
 		}
@@ -614,13 +646,47 @@ func (k *Kernel) Close(err error) {
 	}
 }
 
+// Hold lets nothing start, and no guard be asked, until Free: a step in the life of
+// the object is about to be taken, and conflicts with everything. What runs may end;
+// requests arrive and wait, a Try included, and can be withdrawn, fail, be turned
+// away by bounds and asked why they wait; Close still ends the object. Holding twice
+// is holding once.
+func (k *Kernel) Hold() {
+	if !k.held {
+		k.step++
+		k.logObject(Held)
+		k.held = true
+	}
+}
+
+// Free ends Hold. The requests that wait have kept their places and ages. If the
+// step has changed the state no answer of a guard is worth anything any more, so that
+// all are asked anew.
+func (k *Kernel) Free(changed bool) {
+	if !k.held {
+		return
+	}
+	k.step++
+	k.logObject(Freed)
+	k.held = false
+	if changed {
+		k.version++
+		for _, family := range k.kept {
+			k.queues[family].fresh = k.version // nobody can have declared what this opens
+		}
+	}
+}
+
+// Held reports whether nothing may start: see Hold.
+func (k *Kernel) Held() bool { return k.held }
+
 // Waiting returns how many requests of the operation wait inside: Ada's 'Count.
 // It may be called at any time from anywhere.
-func (k *Kernel) Waiting(op int) int { return int(k.queues[op].count.Load()) }
+func (k *Kernel) Waiting(op int) int { return k.queues[op].length.inside() }
 
 // Queued returns how many requests of the operation wait, inside, at the gate and
 // at the door. It may be called at any time from anywhere.
-func (k *Kernel) Queued(op int) int { return int(k.queues[op].total.Load()) }
+func (k *Kernel) Queued(op int) int { return k.queues[op].length.all() }
 
 // Only returns the first of the requests of a family that wait inside, if they all
 // have one key; or nil.
@@ -673,6 +739,9 @@ func (k *Kernel) Runs() bool { return k.runningOps.Next(0) >= 0 }
 // Inside returns the set of operations with requests that wait inside. It
 // belongs to the kernel: do not change or keep it.
 func (k *Kernel) Inside() guards.Set { return k.inside }
+
+// AtGate reports whether any request waits to be let in.
+func (k *Kernel) AtGate() bool { return k.gated.Next(0) >= 0 }
 
 // AtDoor reports whether any request waits for room in a queue.
 func (k *Kernel) AtDoor() bool { return k.doors > 0 }
@@ -738,29 +807,34 @@ func (k *Kernel) end(op int, opens Opener) {
 // leave takes a waiting request out of the queue it is in.
 func (k *Kernel) leave(r *Request) {
 	q := &k.queues[r.Op]
-	q.total.Add(-1)
-	if r.rest != k.rests {
+	if k.Waited(r) {
 		q.waited++
 	}
 	if r.extra {
 		k.notExtra(r)
 	}
-	k.take(q, r)
-	k.refill() // at once: who comes next has no claim to the room
+	k.take(q, r, one)
+	if k.doors > 0 {
+		k.refill() // at once: who comes next has no claim to the room
+	}
 }
 
-// take takes a waiting request from where it is.
-func (k *Kernel) take(q *queue, r *Request) {
-	if r.state == AtDoor {
+// take takes a waiting request from where it is. The queue is shorter by the given,
+// and, if it was inside, by that.
+func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
+	switch r.state {
+	case AtDoor:
 		k.leaveDoor(q, r)
+		q.length.Add(-shorter)
+		return
+	case AtGate:
+		k.total--
+		k.leaveGate(r)
+		q.unwatched()
+		q.length.Add(-shorter)
 		return
 	}
 	k.total--
-	if r.state == AtGate {
-		k.leaveGate(r)
-		q.unwatched()
-		return
-	}
 	k.passCursors(r)
 	if k.overtaken(r) {
 		q.due--
@@ -791,7 +865,7 @@ func (k *Kernel) take(q *queue, r *Request) {
 	if q.members != nil {
 		k.loosen(q, l)
 	}
-	q.count.Add(-1)
+	q.length.Add(-(shorter | indoors))
 	k.counting++
 }
 
@@ -806,6 +880,7 @@ func (q *queue) unwatched() {
 func (k *Kernel) leaveGate(r *Request) {
 	k.passCursors(r)
 	q := &k.queues[r.Op]
+	k.untried(q, r, -1)
 	if q.gate.remove(r); q.gate.first == nil {
 		k.gated.Remove(r.Op)
 	}
@@ -840,9 +915,10 @@ func (k *Kernel) evict() (*Request, error) {
 	return r, k.closed
 }
 
-// barred reports whether something runs that conflicts with the operation.
+// barred reports whether something runs that conflicts with the operation, or the
+// object is held: then everything conflicts with what is done to it.
 func (k *Kernel) barred(op int) bool {
-	return k.rules.Conflicts.Row(op).Meets(k.runningOps)
+	return k.held || k.rules.Conflicts.Row(op).Meets(k.runningOps)
 }
 
 // admit lets requests in from the gate, in order of arrival, until one opens a
@@ -862,9 +938,9 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		k.leaveGate(r)
 		q := &k.queues[r.Op]
 		if r.Try {
-			q.total.Add(-1)
+			q.length.Add(^uint64(0))
 			k.total--
-			if r.rest != k.rests {
+			if k.Waited(r) {
 				q.waited++
 			}
 			k.refill()
@@ -876,7 +952,7 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 			// Somebody has been requeued in front of it.
 			r.seq = max(k.entered, l.latest) + 1
 		}
-		k.enter(r)
+		k.enter(r, indoors)
 		more = true
 		if k.watchful && k.countsOpened() || k.failed.first != nil {
 			return nil, nil, true
@@ -921,7 +997,7 @@ func (k *Kernel) try(r *Request) error {
 		r.state = Done
 		return err
 	}
-	k.countBypass(r)
+	k.bypass(r, true)
 	k.start(r)
 	return nil
 }
@@ -962,7 +1038,7 @@ func (k *Kernel) wouldWait(r *Request) error {
 		}
 		q.asked++
 		if falsePart, err = k.object.AskRequest(r); err == nil {
-			r.answer = k.note(r.Op, falsePart) // it may be at the door, and asked again
+			k.note(&r.answer, r.Op, falsePart) // it may be at the door, and asked again
 		}
 	}
 	if err == nil && falsePart != "" {

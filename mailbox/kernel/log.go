@@ -3,7 +3,7 @@ package kernel
 // Event is a line of a kernel's log.
 type Event struct {
 	Kind EventKind
-	// Op is the number of the operation.
+	// Op is the number of the operation; -1 of what is done to the object.
 	Op int
 	// Arrival is the request's place in the order of arrivals; 0 stands for one
 	// that found the object idle, or, of an answer, for everybody who waits for the
@@ -34,17 +34,26 @@ const (
 	Failing
 	// Reranked: it was given another rank.
 	Reranked
+	// Held: nothing starts until the object is freed.
+	Held
+	// Freed: requests may start again.
+	Freed
 )
 
 // String implements fmt.Stringer.
 func (e EventKind) String() string {
-	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked"}[e]
+	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed"}[e]
 }
 
+func (k *Kernel) logObject(kind EventKind) { k.log(kind, -1, nil, "") }
+
 func (k *Kernel) log(kind EventKind, op int, r *Request, falsePart string) {
-	if k.rules.Log == nil {
-		return
+	if k.rules.Log != nil {
+		k.tell(kind, op, r, falsePart)
 	}
+}
+
+func (k *Kernel) tell(kind EventKind, op int, r *Request, falsePart string) {
 	e := Event{Kind: kind, Op: op, FalsePart: falsePart}
 	if r != nil {
 		e.Arrival = r.arrival

@@ -19,14 +19,13 @@ func (k *Kernel) pick() *Request {
 	if op < 0 {
 		return nil
 	}
-	choosing := k.rules.Policy != nil && k.rules.Policy.Choose != nil
-	if k.rules.MaxBypass == 0 && k.inside.Next(op+1) < 0 && k.gated.Next(0) < 0 && !choosing {
-		// Requests of one operation only: nobody to be compared with.
+	if k.single && k.inside.Next(op+1) < 0 && k.gated.Next(0) < 0 {
 		if k.barred(op) {
 			return nil
 		}
 		return k.firstOpen(op)
 	}
+	choosing := k.rules.Policy != nil && k.rules.Policy.Choose != nil
 	h := k.heads[:0]
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
 		first, barred := (*Request)(nil), k.barred(op)
@@ -130,7 +129,9 @@ func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
 }
 
 // alsoOpen appends all other requests of first's operation that may start now,
-// for a policy that wants to see them.
+// for a policy that wants to see them. Some may be due, and come before those of
+// other operations that are: first may have to stay behind one at the gate that
+// arrived before it, which those who have been requeued since need not.
 func (k *Kernel) alsoOpen(h []candidate, first *Request) []candidate {
 	q := &k.queues[first.Op]
 	for r := q.inside.first; r != nil; {
@@ -145,11 +146,11 @@ func (k *Kernel) alsoOpen(h []candidate, first *Request) []candidate {
 			l := q.members[r.Key]
 			if falsePart, err := k.askLine(q, l, r); err != nil {
 				return h // whoever has failed is told first
-			} else if falsePart == "" && !k.due(r) {
-				h = append(h, candidate{r: r})
+			} else if due := k.due(r); falsePart == "" && !(due && r == l.oldest(q)) { // alsoDue has that
+				h = append(h, candidate{r: r, due: due})
 			}
 		case !o.HeadOfLine:
-			h = append(h, candidate{r: r})
+			h = append(h, candidate{r: r, due: k.due(r)})
 		}
 		r = next
 	}

@@ -32,6 +32,10 @@ func TestBoundedQueuesDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(c
 // opened, and starts the same requests.
 func TestDeclaredOpeningsChangeNothingButTheCost(t *testing.T) { rapid.Check(t, drive(related)) }
 
+// A declaration that is wrong is found out where it is checked: who waits for what
+// has been opened against it fails, and nobody else.
+func TestWrongDeclarationsAreFoundAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(lying)) }
+
 // Those that wait from the beginning to the end of a walk are visited exactly
 // once, however the queues move meanwhile.
 func TestCursorVisitsWhoeverWaitsAllTheTime(t *testing.T) { rapid.Check(t, drive(walking)) }
@@ -82,7 +86,7 @@ func FuzzKernel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		mixes := []mix{everyday, judging, crowded, related, bypassing, walking}
+		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking}
 		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()

@@ -9,9 +9,8 @@ import (
 
 // queue holds the waiting requests of one operation.
 type queue struct {
-	inside, gate, door list         // in order of arrival
-	count              atomic.Int32 // len(inside), readable without the kernel's exclusion
-	total              atomic.Int32 // inside, at the gate and at the door, likewise
+	inside, gate, door list // in order of arrival
+	length             length
 
 	line        // of those inside, unless the operation is a family
 	each   bool // every request is asked by itself
@@ -29,6 +28,19 @@ type queue struct {
 
 	counters
 }
+
+// length is how many requests of an operation wait, those at the door included, and
+// how many of them inside: two numbers in one word, as they change together. It can
+// be read without the kernel's exclusion.
+type length struct{ atomic.Uint64 }
+
+const (
+	one     uint64 = 1       // request that waits
+	indoors uint64 = 1 << 32 // one that is inside
+)
+
+func (l *length) all() int    { return int(uint32(l.Load())) }
+func (l *length) inside() int { return int(l.Load() >> 32) }
 
 // line holds the waiting requests that share a guard's answer: of an entry, or of
 // one key of a family. (If every request is asked by itself, they share a line
@@ -236,8 +248,12 @@ func (k *Kernel) current(op int, a *answer) bool {
 	return a.given && (a.stamp == k.stamp(op) || a.falsePart != "" && a.stamp >= k.fresh(op))
 }
 
-func (k *Kernel) note(op int, falsePart string) answer {
-	return answer{given: true, falsePart: falsePart, stamp: k.stamp(op), step: k.step}
+// note makes a what a guard of the operation has just said.
+func (k *Kernel) note(a *answer, op int, falsePart string) {
+	a.given, a.stamp, a.step = true, k.stamp(op), k.step
+	if a.falsePart != falsePart { // mostly the same as last time
+		a.falsePart = falsePart
+	}
 }
 
 // front returns the request of a line that would start first if its guard held.
@@ -340,7 +356,7 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 		return "", err
 	}
 	k.log(Answered, r.Op, asked, falsePart)
-	l.answer = k.note(r.Op, falsePart)
+	k.note(&l.answer, r.Op, falsePart)
 	l.answer.given = l.oldest(q) != nil // or else a Try has asked, and nobody watches the guard
 	if q.members != nil {
 		l.note(no(l.answer))
@@ -365,7 +381,7 @@ func (k *Kernel) ask(q *queue, r *Request) bool {
 	if k.rules.Log != nil {
 		k.log(Answered, r.Op, r, falsePart)
 	}
-	r.answer = k.note(r.Op, falsePart)
+	k.note(&r.answer, r.Op, falsePart)
 	r.note()
 	return true
 }

@@ -32,11 +32,14 @@ type reference struct {
 	extras   []*call // requeued beyond a bound, until nothing more can start
 	loose    []line  // lines of families whose first has left
 
-	knownFalse map[line]bool // guards that are shared, said false, and nothing changed since
+	knownFalse map[line]int  // guards that are shared, said false, and nothing changed since: the version they said it of
+	version    int           // starts and ends of what changes the state
+	checks     []declaration // to be checked, in the order in which the operations have ended
 	last       int           // the operation that started last
 	settled    bool          // nothing that waits can start before the next input
 	noThread   map[int]bool  // operations for which no thread is there
 	closed     error
+	held       bool // nothing may start
 	counts     []kernel.Stats
 }
 
@@ -48,6 +51,9 @@ type order struct {
 
 // line is an operation, or one key of a family.
 type line struct{ op, key int }
+
+// declaration is an operation, and a family of which it declares what it opens.
+type declaration struct{ op, family int }
 
 // call is a request as the test and the reference see it.
 type call struct {
@@ -67,18 +73,20 @@ type call struct {
 
 	// For the test's own count.
 	passed    int
-	was       kernel.State  // before Next
-	wasInside bool          // when it started, or failed
-	wasDue    bool          // when somebody was
-	unplaced  bool          // the policy failed about it
-	begun     bool          // it has changed the state, so it can no longer be declined
-	kept      bool          // it has kept its place
-	opens     map[int][]int // per family that its operation declares: the keys that it can open
+	was       kernel.State // before Next
+	wasInside bool         // when it started, or failed
+	wasDue    bool         // when somebody was
+	// wasBelieved: nobody could have opened it, by the declarations that are checked.
+	wasBelieved bool
+	unplaced    bool          // the policy failed about it
+	begun       bool          // it has changed the state, so it can no longer be declined
+	kept        bool          // it has kept its place
+	opens       map[int][]int // per family that its operation declares: the keys that it can open
 }
 
 func newReference(rules *kernel.Rules, o order) *reference {
 	return &reference{
-		rules: rules, order: o, knownFalse: map[line]bool{}, latest: map[line]uint64{}, last: -1,
+		rules: rules, order: o, knownFalse: map[line]int{}, latest: map[line]uint64{}, last: -1,
 		counts: make([]kernel.Stats, len(rules.Operations)),
 	}
 }
@@ -112,9 +120,9 @@ func (s *reference) line(c *call) line {
 	return line{c.op, 0}
 }
 
-// barred: something runs that conflicts with the operation.
+// barred: something runs that conflicts with the operation, or all is held.
 func (s *reference) barred(op int) bool {
-	return slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(op, b) }) ||
+	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(op, b) }) ||
 		slices.ContainsFunc(s.running, func(r *call) bool { return s.conflict(op, r.op) })
 }
 
@@ -207,10 +215,12 @@ func (s *reference) arrive(c *call) {
 	s.register(c)
 	stays := s.barred(c.op) || s.aheadAtGate(c) != nil
 	s.gate = append(s.gate, c)
-	s.settled = s.closed == nil && (s.settled && stays || !slices.ContainsFunc(s.queued(), func(w *call) bool { return !s.barred(w.op) }))
+	s.settled = s.closed == nil && (s.settled && stays || !slices.ContainsFunc(slices.Concat(s.inside, s.gate), func(w *call) bool { return !s.barred(w.op) }))
 	if s.settled {
-		s.turnBack()
-		s.overflow()
+		back := s.turnBack()
+		if (s.overflow() || back) && slices.Contains(s.gate, c) {
+			s.settled = false // somebody else has left, who may have been in the way
+		}
 	}
 }
 
@@ -231,6 +241,7 @@ func (s *reference) requeue(c *call, op, key int, keep bool) {
 
 // admitAgain lets in a request that is inside already.
 func (s *reference) admitAgain(c *call, keep bool) {
+	s.forgetExtras() // it may have been one in another queue, and have started since
 	s.settled = false
 	arrival, pos := c.arrival, c.pos
 	s.register(c)
@@ -329,6 +340,7 @@ func (s *reference) next() (*call, error) {
 		for len(s.loose) > 0 {
 			s.placeLine(s.loose[0])
 		}
+		s.check()
 		c := s.pick()
 		if len(s.failed) > 0 {
 			continue // who has failed is told before anybody starts
@@ -359,12 +371,16 @@ func (s *reference) grant(c *call) (*call, error) {
 		s.rest()
 		return c, kernel.ErrNoThread
 	}
+	if s.bypass(c, false); len(s.failed) > 0 { // who has failed is told before anybody starts
+		failed := s.nextFailed()
+		return failed, failed.err
+	}
 	s.start(c)
 	return c, nil
 }
 
 func (s *reference) rest() {
-	for _, c := range slices.Concat(s.queued(), s.door) {
+	for _, c := range slices.Concat(s.inside, s.gate, s.door) {
 		s.hasToWait(c)
 	}
 }
@@ -499,13 +515,60 @@ func (s *reference) isKnownFalse(c *call) bool {
 	if s.own(c.op) {
 		return c.knownFalse
 	}
-	return s.knownFalse[s.line(c)]
+	return s.holdsFalse(s.line(c))
+}
+
+func (s *reference) holdsFalse(l line) bool {
+	_, known := s.knownFalse[l]
+	return known
+}
+
+// noteShared notes what a guard has said that a line shares.
+func (s *reference) noteShared(l line, isFalse bool) {
+	delete(s.knownFalse, l)
+	if isFalse {
+		s.knownFalse[l] = s.version
+	}
+}
+
+// believes: where declarations are checked they may be wrong, so that asking a
+// guard that nobody can have opened might show that somebody did. Such a guard is
+// not asked but by check.
+func (s *reference) believes(c *call) bool {
+	return s.rules.Check && s.op(c).Family && s.holdsFalse(s.line(c))
+}
+
+// check asks the guards of families that nobody can have opened, by the
+// declarations of what has ended. What holds nevertheless fails its line.
+func (s *reference) check() {
+	for len(s.checks) > 0 && !s.barred(s.checks[0].family) {
+		op, family := s.checks[0].op, s.checks[0].family
+		s.checks = s.checks[1:]
+		for _, members := range s.lines(family) {
+			c := s.front(members)
+			l := s.line(c)
+			if said, known := s.knownFalse[l]; !known || said == s.version {
+				continue
+			}
+			falsePart, err := s.guard(c)
+			if falsePart == "" && err == nil {
+				err = &kernel.UndeclaredError{Operation: s.rules.Operations[op].Name, Family: s.op(c).Name, Key: l.key}
+			}
+			if err != nil {
+				members := s.members(l) // in order of arrival
+				s.failAll(members, err)
+			}
+		}
+	}
 }
 
 // ask evaluates c's guard, which fails those that it guards if it panics.
 func (s *reference) ask(c *call) (falsePart string, err error) {
 	if s.op(c).Guard == "" {
 		return "", nil
+	}
+	if s.believes(c) {
+		return s.op(c).Guard, nil
 	}
 	falsePart, err = s.guard(c)
 	switch own := s.own(c.op); {
@@ -518,7 +581,7 @@ func (s *reference) ask(c *call) (falsePart string, err error) {
 	case own:
 		c.knownFalse = falsePart != ""
 	case len(s.members(s.line(c))) > 0:
-		s.knownFalse[s.line(c)] = falsePart != ""
+		s.noteShared(s.line(c), falsePart != "")
 	}
 	return falsePart, err
 }
@@ -556,7 +619,7 @@ func (s *reference) before(a, b *call) int {
 func (s *reference) aheadAtGate(c *call) *call {
 	for op, o := range s.rules.Operations {
 		for _, w := range of(op, s.gate) {
-			if w.pos < c.came && s.conflict(w.op, c.op) && (o.Family || o.Looks != guards.AtState || !s.knownFalse[line{op, 0}]) {
+			if w.pos < c.came && s.conflict(w.op, c.op) && (o.Family || o.Looks != guards.AtState || !s.holdsFalse(line{op, 0})) {
 				return w
 			}
 		}
@@ -567,10 +630,10 @@ func (s *reference) aheadAtGate(c *call) *call {
 // start makes c run, after counting whom it passes.
 func (s *reference) start(c *call) {
 	for _, w := range s.inside {
-		w.wasDue = s.atBound(w)
+		w.wasDue, w.wasBelieved = s.atBound(w), s.believes(w)
 	}
 	c.wasInside = slices.Contains(s.inside, c)
-	s.countBypass(c)
+	s.bypass(c, true)
 	if !c.try {
 		s.leave(c)
 	}
@@ -579,13 +642,14 @@ func (s *reference) start(c *call) {
 	s.started(c.op)
 }
 
-func (s *reference) countBypass(c *call) {
+// bypass counts a bypass of all that c passes by starting, or only asks who they are.
+func (s *reference) bypass(c *call, count bool) {
 	if s.rules.MaxBypass == 0 && s.rules.CountBypass == 0 {
 		return
 	}
 	pass := func(some []*call) {
 		for _, w := range some {
-			if w.pos < c.pos {
+			if w.pos < c.pos && count {
 				w.bypassed++
 			}
 		}
@@ -623,6 +687,7 @@ func (s *reference) changed(op int, ended bool, opens map[int][]int) {
 	if o.Kind == kernel.Function {
 		return
 	}
+	s.version++
 	for l := range s.knownFalse {
 		stands := s.stands(op, l.op)
 		if stands && ended && opens != nil {
@@ -637,6 +702,27 @@ func (s *reference) changed(op int, ended bool, opens map[int][]int) {
 	for _, c := range slices.Concat(s.inside, s.gate, s.door) {
 		c.knownFalse = false
 	}
+	if !s.rules.Check || !ended || opens == nil {
+		return
+	}
+	for _, family := range s.declared() {
+		if s.stands(op, family) {
+			s.checks = append(s.checks, declaration{op, family})
+		}
+	}
+}
+
+// declared returns the families that somebody declares to open, in the order in
+// which they are first declared.
+func (s *reference) declared() (families []int) {
+	for _, o := range s.rules.Operations {
+		for _, family := range o.Opens {
+			if !slices.Contains(families, family) {
+				families = append(families, family)
+			}
+		}
+	}
+	return families
 }
 
 // stands: the operation declares which keys of the family it opens.
@@ -799,6 +885,12 @@ func (s *reference) complete(c *call) {
 	s.changed(c.op, true, opens)
 }
 
+func (s *reference) decline(c *call) {
+	s.counts[c.op].Starts--
+	s.counts[c.op].Withdrawals++
+	s.complete(c)
+}
+
 func (s *reference) begin(op int) {
 	s.settled = false
 	s.begun = append(s.begun, op)
@@ -826,13 +918,13 @@ func (s *reference) refuted(c *call) {
 	case s.own(c.op):
 		c.knownFalse = true
 	case inside || !s.op(c).Family:
-		s.knownFalse[s.line(c)] = true
+		s.noteShared(s.line(c), true)
 	}
 }
 
 func (s *reference) answered(falseOps []int, open int) {
 	for _, op := range falseOps {
-		s.knownFalse[line{op, 0}] = true
+		s.noteShared(line{op, 0}, true)
 	}
 	delete(s.knownFalse, line{open, 0})
 }
@@ -841,6 +933,25 @@ func (s *reference) withdraw(c *call) {
 	s.settled = false
 	s.counts[c.op].Withdrawals++
 	s.leave(c)
+}
+
+func (s *reference) hold() {
+	s.settled = s.settled && s.held
+	s.held = true
+}
+
+// free forgets all that is known of guards if the state has changed.
+func (s *reference) free(changed bool) {
+	if !s.held {
+		return
+	}
+	s.held, s.settled = false, false
+	if changed {
+		clear(s.knownFalse)
+		for _, c := range slices.Concat(s.inside, s.gate, s.door) {
+			c.knownFalse = false
+		}
+	}
 }
 
 func (s *reference) close(err error) {
@@ -852,9 +963,10 @@ func (s *reference) close(err error) {
 
 // Bounds.
 
-// queued returns those inside and at the gate, in order of arrival.
+// queued returns those inside and at the gate, in order of arrival, as far as bounds
+// concern them: a try is not among them.
 func (s *reference) queued() []*call {
-	all := slices.Concat(s.inside, s.gate)
+	all := slices.DeleteFunc(slices.Concat(s.inside, s.gate), func(c *call) bool { return c.try })
 	slices.SortFunc(all, byPlace)
 	return all
 }
@@ -881,7 +993,7 @@ func (s *reference) overflow() (changed bool) {
 				c = all[0]
 			}
 			s.hasToWait(c)
-			if b.Overflow == kernel.Wait && c.patient && !c.try {
+			if b.Overflow == kernel.Wait && c.patient {
 				s.remove(c)
 				c.bypassed, c.passed = 0, 0
 				s.door = insert(s.door, c)

@@ -23,36 +23,37 @@ const (
 // Request is one call of one operation on its way through a kernel. It can be
 // used again once it is Done.
 type Request struct {
-	// Op is the number of the operation.
-	Op int
+	// What is looked at when very many wait comes first.
+
 	// Record is whatever the user of the kernel wants to find again with the
 	// request. The kernel does not look at it.
 	Record any
+
+	next, prev *Request
+	node       *node  // made when it is first sorted
+	answer     answer // of a guard over arguments
+	seq        uint64 // the order of arrival: see Kernel.newest
+	bypassed   int32
+	state      State
+	extra      bool // among Kernel.extras
+
 	// Try requests never wait inside: once nothing that runs conflicts with
 	// them they start, or fail with *Refused.
 	Try bool
 	// Patient requests wait at the door if their queue is full and its bound says
 	// so; others are refused.
 	Patient bool
-
-	// What is looked at when very many wait comes first.
-	state      State
-	extra      bool // among Kernel.extras
-	bypassed   int32
-	next, prev *Request
-	answer     answer // of a guard over arguments
-	seq        uint64 // the order of arrival: see Kernel.newest
-	came       uint64 // the same when it came to the gate: who is there may not be passed; 0 if it has been requeued
-	arrival    uint64
-	rest       uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
-
+	// Op is the number of the operation.
+	Op int
 	// Key tells the requests of a family apart. It must be comparable.
 	Key any
 	// Rank is for the policy Ranked.
 	Rank int64
 
-	node *node // made when it is first sorted
-	err  error // while Failed
+	came    uint64 // seq when it came to the gate: who is there may not be passed; 0 if it has been requeued
+	arrival uint64
+	rest    uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
+	err     error  // while Failed
 }
 
 // State returns where the request is.
@@ -100,8 +101,13 @@ func (l *list) push(r *Request) {
 func (l *list) insert(r *Request) {
 	if l.last == nil || l.last.seq < r.seq {
 		l.push(r)
-		return
+	} else {
+		l.squeeze(r)
 	}
+}
+
+// squeeze is insert for a request that is not the last.
+func (l *list) squeeze(r *Request) {
 	front, back := l.first, l.last // some request comes after r: front and back meet
 	for front.seq < r.seq && back.prev != nil && back.prev.seq > r.seq {
 		front, back = front.next, back.prev

@@ -8,8 +8,8 @@ type Stats struct {
 	// Waits counts those that could not start at once, those that wait now
 	// included.
 	Waits uint64 `json:"waits"`
-	// Withdrawals counts those that left their queue without having run, and
-	// Refusals those that were turned away from a queue that was full, or made
+	// Withdrawals counts those that left their queue without having run, also those
+	// that had been chosen to start when their context ended; and Refusals those that were turned away from a queue that was full, or made
 	// room there.
 	Withdrawals uint64 `json:"withdrawals"`
 	Refusals    uint64 `json:"refusals"`
@@ -20,7 +20,7 @@ type Stats struct {
 	LongestBypass int `json:"longest_bypass"`
 }
 
-// Waited reports whether r, which Next has just returned to be started, could not
+// Waited reports whether r, which waits or has just been returned by Next, could not
 // start at once.
 func (k *Kernel) Waited(r *Request) bool { return r.rest != k.rests }
 
@@ -29,6 +29,7 @@ type counters struct {
 	started, waited, withdrawn, refused, asked uint64
 	longest                                    int
 	doors                                      int // requests at the door
+	tries                                      int // at the gate, that never wait inside
 }
 
 // Stats returns the counts of an operation.
@@ -40,7 +41,7 @@ func (k *Kernel) Stats(op int) Stats {
 	}
 	for _, l := range [...]*list{&q.inside, &q.gate, &q.door} {
 		for r := l.first; r != nil; r = r.next {
-			if r.rest != k.rests {
+			if k.Waited(r) {
 				s.Waits++
 			}
 			if r.state == Inside && k.counts() > 0 {

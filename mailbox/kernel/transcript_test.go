@@ -48,6 +48,8 @@ import (
 //	complete NAME#ARRIVAL [NAME=VALUE ...]   its body sets the state and ends
 //	decline, withdraw NAME#ARRIVAL
 //	begin NAME, end NAME          a request the kernel does not see
+//	hold                          let nothing start
+//	free [NAME=VALUE ...]         let them again; if there are values, in another state
 //	close                         take no more requests
 //	explain                       say of each request why it waits
 //	inspect [N]                   begin a walk over those that wait, or visit N more
@@ -154,6 +156,11 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 	case "end":
 		s.set(d.CmdArgs[1:])
 		s.k.End(s.operation(t, d.CmdArgs[0].Key), nil)
+	case "hold":
+		s.k.Hold()
+	case "free":
+		s.set(d.CmdArgs)
+		s.k.Free(len(d.CmdArgs) > 0)
 	case "close":
 		s.k.Close(errors.New("the object is closed"))
 	case "explain":

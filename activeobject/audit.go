@@ -1,0 +1,127 @@
+package activeobject
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// Audit is how an object finds out whether its guards and functions are what they
+// are taken for: without effect on the state. See Audited.
+type Audit struct {
+	// Fingerprint describes the state, to which it is given a pointer: alike if the
+	// state is, and differently if not. It must not change it. It is called with the
+	// object, and around guards also the scheduling, excluded from others.
+	Fingerprint func(state any) string
+	// Diff says how two fingerprints differ; nil means that both are quoted.
+	Diff func(before, after string) string
+	// Report, unless nil, is told every finding, before the request fails. It is
+	// called like Fingerprint, and must not call the object.
+	Report func(*ImpureError)
+}
+
+// Audited makes the object compare its state before and after every guard that is
+// asked and every body of a function, ask each guard a second time to see whether
+// the answer is the same, and each key function of a family. Requests about which it
+// finds something fail with an *ImpureError; those that wait for an impure guard
+// over the state, all of them. It includes Checked. Such an object has no fast path,
+// and the price is that of the fingerprints: it is for tests, where the package
+// objecttest has it with a fingerprint for any state.
+//
+// A function that changes the state under cover of a lock of its own is found too:
+// it may be right, but nobody is told to look at the guards again.
+func Audited(a Audit) Option {
+	if a.Fingerprint == nil {
+		return wrong("Audited", "is given no Fingerprint: pass a function that describes the state")
+	}
+	return func(s *settings) { s.audit, s.checked = &a, true }
+}
+
+// ImpureError fails a request whose guard, function or key function is not what it
+// is taken for, as an object that is Audited has found out. Of a function the body
+// has run, and the state is as it left it; of the others the body has not run.
+type ImpureError struct {
+	Object    string
+	Operation string
+	Guard     string // empty if it is about the body, or a key
+	Problem   string // what was found
+	Diff      string // what has changed in the state, if that has been found
+}
+
+// Error implements error.
+func (e *ImpureError) Error() string {
+	guard := ""
+	if e.Guard != "" {
+		guard = fmt.Sprintf("guard %q of ", e.Guard)
+	}
+	s := fmt.Sprintf("sluice: %s%s.%s is impure: %s", guard, e.Object, e.Operation, e.Problem)
+	if e.Diff != "" {
+		s += "\n" + e.Diff
+	}
+	return s
+}
+
+// found reports a finding and returns it.
+func (a *Audit) found(e *ImpureError) error {
+	if a.Report != nil {
+		a.Report(e)
+	}
+	return e
+}
+
+// diff says how two fingerprints differ.
+func (a *Audit) diff(before, after string) string {
+	if a.Diff != nil {
+		return a.Diff(before, after)
+	}
+	return "before: " + before + "\nafter: " + after
+}
+
+// askTwice asks a guard, of the operation or of one request with the body, and finds
+// out whether that is all it does.
+func (o *Object[T]) askTwice(op int, body mailbox.Body, ask func() (falsePart string)) (falsePart string, err error) {
+	a, d := o.class.audit, o.class.rule(op)
+	e := &ImpureError{Object: o.Name(), Operation: d.Name, Guard: d.Guard}
+	if c, ok := body.(*request[T, adhoc[T], None]); ok {
+		e.Guard = c.arg.guard.Name() // which it carries
+	}
+	before := a.Fingerprint(o.state)
+	falsePart = ask()
+	second := ask()
+	after := a.Fingerprint(o.state)
+	switch {
+	case before != after:
+		e.Problem, e.Diff = "it changed the state", a.diff(before, after)
+	case falsePart != second:
+		e.Problem = fmt.Sprintf("asked twice about the same state, it said %s and then %s", said(falsePart), said(second))
+	default:
+		return falsePart, nil
+	}
+	return "", a.found(e)
+}
+
+// said puts a guard's answer into words.
+func said(falsePart string) string {
+	if falsePart == "" {
+		return "yes"
+	}
+	return fmt.Sprintf("no (%q)", falsePart)
+}
+
+// audited runs the body of a function, and finds out whether it changes the state.
+func (t *common) audited(o *core, ctx context.Context, j job, place any, home record) error {
+	a := o.class.audit
+	state := o.box.Host().(interface{ shown() any }).shown()
+	before := a.Fingerprint(state)
+	err := j.apply(ctx, place, home)
+	if after := a.Fingerprint(state); before != after {
+		home.keep(nil)
+		return a.found(&ImpureError{Object: o.Name(), Operation: t.name,
+			Problem: "a function changed the state", Diff: a.diff(before, after)})
+	}
+	return err
+}
+
+// shown returns a pointer to the state.
+func (o *Object[T]) shown() any { return o.state }

@@ -1,0 +1,294 @@
+package activeobject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// Supervised gives the object a supervisor: the strategy decides what becomes of it
+// when it has failed, that is when a body or a guard has panicked or ended its
+// goroutine. (An error that a body returns is a result. A policy, a key function or
+// an interceptor's Queue knows nothing of the state, and a failure of it is none of
+// the object.) The request concerned fails at once, whatever is decided.
+//
+// Until it has been decided nothing starts; requests wait, and can be withdrawn.
+// What runs finishes before anything is done. Then the object is
+//
+//   - resumed: it goes on with its state as it is;
+//   - restarted: it gets a new state from its factory, and its children end. Requests
+//     that wait have kept their places and ages, and all guards are asked anew;
+//   - stopped: those that wait fail with a *StoppedError whose cause is the failure.
+//
+// To escalate a failure of an object that is nobody's child stops it. A failure that
+// befalls the object while another is undecided is covered by the same decision.
+//
+// The strategy gets as reason the *PanicError, *ExitError or *GuardError, and as
+// message an *actor.Invoke with the operation's name only. If the factory fails when
+// the object is to be restarted, that is a failure in turn: the reason is a
+// *RestartError, the message an *actor.Restart, and the old state is kept until it has
+// been decided. A strategy that panics has the object stopped. It must not make
+// children of the object that it decides about, which would wait for the decision.
+//
+// The object must be made by NewFrom, and the strategy be comparable. Supervision is
+// protoactor's, and so Erlang's.
+func Supervised(strategy actor.Strategy) Option {
+	return func(s *settings) {
+		place := s.at()
+		place.Guardian, place.Parent = strategy, nil
+		if s.place = place; !actor.CanGuard(strategy) {
+			s.wrong = senseless{"Supervised", "needs a strategy that can be compared, such as protoactor's"}
+		}
+	}
+}
+
+// Under makes the object's actor a child of another one, which supervises it like
+// Supervised, by its own strategy, and is stopped and restarted without it no more:
+// the children of an actor end before it does.
+//
+// The parent is another object, or the context that a protoactor actor of the same
+// actor system has got with the message that it handles. A body may make children of
+// its own object. New fails with *actor.SpawnError if the parent has ended, is about to
+// end or, if it is an object, to be restarted, or belongs to another actor system; and
+// with *actor.NameError if it has a child of that name. A protoactor actor must make
+// none while it handles Restarting or Stopping: protoactor waits for them to end.
+//
+// The object must be made by NewFrom.
+func Under(parent actor.Spawner) Option {
+	return func(s *settings) {
+		place := s.at()
+		place.Guardian, place.Parent = nil, parent
+		if s.place = place; parent == nil {
+			s.wrong = senseless{"Under", "is given nil: pass an object, or the context of an actor"}
+		}
+	}
+}
+
+// Supervising sets the strategy by which the object supervises its children. The
+// default is protoactor's: each is restarted for itself, but stopped if it fails
+// more than ten times within ten seconds. A strategy that panics has the child stopped.
+// It must not make children of the object itself, which would wait for the decision;
+// who wants to replace a child does so when he hears of its end.
+func Supervising(strategy actor.Strategy) Option {
+	return func(s *settings) {
+		place := s.at()
+		place.Children = strategy
+		if s.place = place; strategy == nil {
+			s.wrong = senseless{"Supervising", "is given nil: pass a strategy"}
+		}
+	}
+}
+
+// at returns a copy of the place, which others may share.
+func (s *settings) at() *actor.Place {
+	if s.place == nil {
+		return &actor.Place{}
+	}
+	place := *s.place
+	return &place
+}
+
+// stands takes the place out of the settings, and returns it.
+func (s *settings) stands(typ string, system *actor.System, factory bool) (place actor.Place, err error) {
+	if s.place == nil {
+		return place, nil
+	}
+	place, s.place = *s.place, nil
+	option := "Supervised"
+	if place.Parent != nil {
+		option = "Under"
+	}
+	if !factory && (place.Parent != nil || place.Guardian != nil) {
+		return place, &OptionError{Type: typ, Option: option, Reason: "needs a factory, as the supervisor may restart the object: make it with NewFrom"}
+	}
+	if home, ok := place.Parent.(interface{ home() *actor.System }); ok && home.home().Actors() != system.Actors() {
+		return place, &actor.SpawnError{Parent: fmt.Sprint(place.Parent), Cause: actor.ErrElsewhere}
+	}
+	return place, nil
+}
+
+func (o *core) home() *actor.System { return o.class.system }
+
+// FactoryError says that an object could not be made, as its factory has failed. There
+// is no object.
+type FactoryError struct {
+	Type  string
+	Cause error // what the factory returned, or a *PanicError
+}
+
+// Error implements error.
+func (e *FactoryError) Error() string { return fmt.Sprintf("sluice: new %s: %v", e.Type, e.Cause) }
+
+// Unwrap returns the cause.
+func (e *FactoryError) Unwrap() error { return e.Cause }
+
+// NewFrom is New for an object whose state is made by a factory: now, and whenever
+// the object's supervisor restarts it. The object owns each state from then on; the
+// factory may be called on any goroutine, but not twice at a time, and no body runs
+// meanwhile. It may take its time, though the object's actor handles no messages, and
+// must not wait for requests to the object itself.
+//
+// It fails as New does, and with *FactoryError if the factory returns an error,
+// panics, or returns nil. If the factory calls runtime.Goexit, the calling goroutine
+// ends, and there is no object.
+func NewFrom[T any](system *actor.System, t *Type[T], factory func() (*T, error), options ...Option) (*Object[T], error) {
+	if factory == nil {
+		return nil, &OptionError{Type: t.name, Option: "factory", Reason: "is nil: pass the function that makes the object's state"}
+	}
+	return build(system, t, nil, factory, options)
+}
+
+var errNoState = errors.New("its factory returned no state")
+
+// produce calls a factory. Object names who wants the state.
+func produce[T any](object string, factory func() (*T, error)) (state *T, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			state, err = nil, &mailbox.PanicError{Object: object, Operation: "factory", Value: value, Stack: debug.Stack()}
+		}
+	}()
+	if state, err = factory(); err == nil && state == nil {
+		err = errNoState
+	}
+	return state, err
+}
+
+// another makes another state, and returns what puts it in place.
+func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) {
+	state, err := produce(o.Name(), factory)
+	if err != nil {
+		return nil, err
+	}
+	if missing := o.Type().bind(state, o.class.typ, &o.box); missing != "" {
+		return nil, fmt.Errorf("its factory returned a state with a nil part of type %q", missing)
+	}
+	// Only now do others get to see it. See mailbox/suspend.go for why nobody reads the
+	// old one meanwhile.
+	return func() { o.state = state }, nil
+}
+
+// failed says that the object has failed in the operation, as err tells. If it is
+// supervised, it is suspended from now on, and its supervisor will decide. It is
+// called by whoever has the object, before he says that the body has ended.
+func (o *core) failed(operation string, err error) {
+	if who := o.who.Load(); who != nil && who.supervised && o.box.Fail(err) {
+		who.plug.Load().Fail(err, &actor.Invoke{Operation: operation})
+	}
+}
+
+// failedAsking is failed for a guard that the kernel has asked.
+func (o *core) failedAsking(op int, err error) {
+	if who := o.who.Load(); who != nil && who.supervised && o.box.FailAsking(err) {
+		who.plug.Load().Fail(err, &actor.Invoke{Operation: o.class.rule(op).Name})
+	}
+}
+
+// Plugged implements mailbox.Subject.
+func (o *Object[T]) Plugged(p *mailbox.Plug) { o.who.Load().plug.Store(p) }
+
+// Suspend implements mailbox.Subject.
+func (o *Object[T]) Suspend() (quiet <-chan struct{}) { return o.box.Suspend() }
+
+// Resume implements mailbox.Subject.
+func (o *Object[T]) Resume() { o.box.Resume() }
+
+// Renew implements mailbox.Subject: the object is restarted. One without a factory
+// keeps its state; its actor restarts all the same, which ends its children: one of
+// them may be waiting for what becomes of its own failure.
+func (o *Object[T]) Renew() (carriedOut bool) {
+	who := o.who.Load()
+	if who.renew == nil {
+		o.log(fmt.Errorf("sluice: %s keeps its state in a restart: it was not made by NewFrom", o.Name()))
+		return true
+	}
+	failed := &mailbox.RestartError{Object: o.Name(), Failure: o.box.Decided()}
+	if before, ok := failed.Failure.(*mailbox.RestartError); ok {
+		failed.Failure = before.Failure // what it all began with
+	}
+	failed.Cause = &mailbox.ExitError{Object: o.Name(), Operation: "factory"} // unless it returns
+	defer func() {
+		if failed.Cause != nil && o.box.Fail(failed) {
+			who.plug.Load().Fail(failed, &actor.Restart{})
+		}
+	}()
+	put, err := who.renew()
+	if failed.Cause = err; err != nil {
+		return false
+	}
+	return o.box.Renew(put)
+}
+
+// Undecided implements mailbox.Subject.
+func (o *Object[T]) Undecided(value any) {
+	if value == nil {
+		value = goexit
+	}
+	o.log(fmt.Errorf("sluice: %s is stopped, as its supervisor failed to decide: %v", o.Name(), value))
+}
+
+// SpawnNamed implements actor.Spawner: it makes an actor a child of the object's. The
+// children end before the object's actor does, and before it is restarted; Supervising
+// says how it supervises them. It fails with *actor.SpawnError if the object has been
+// stopped or is being restarted; with protoactor's error if it has a child of that
+// name. To make an object a child is what Under is for.
+func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, error) {
+	if _, err := o.address(); err != nil {
+		return nil, &actor.SpawnError{Parent: o.Name(), Cause: err}
+	}
+	pid, ok, err := o.who.Load().plug.Load().Spawn(props, name)
+	switch {
+	case ok:
+		return pid, err
+	case o.box.Closed():
+		err = &mailbox.StoppedError{Object: o.Name()}
+	default:
+		err = actor.ErrRestarting
+	}
+	return nil, &actor.SpawnError{Parent: o.Name(), Cause: err}
+}
+
+// Close ends the object gently: it takes no more requests; those that wait are served
+// until none of them can start, and the rest fails with an error that matches
+// ErrStopped. It returns nil when the last body has returned. If ctx ends before, the
+// object is stopped at once, as by Stop, and Close returns the context's error while
+// bodies may still run. Closing a stopped object waits for its last body.
+//
+// A body that closes its own object would wait for itself: Close fails with
+// *DeadlockError then, and nothing is done. See Object for the other ways to end one.
+func (o *Object[T]) Close(ctx context.Context) error {
+	if body := o.box.Body(ctx); body != "" {
+		return &mailbox.DeadlockError{Circle: []mailbox.Link{{Body: body, For: "the end of " + o.Name()}}}
+	}
+	idle := o.Retire()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-idle:
+		return nil
+	default:
+		o.Stop()
+		return ctx.Err()
+	}
+}
+
+// Retire implements actor.Member: it drains the object and, if it has one, ends its
+// actor after that.
+func (o *Object[T]) Retire() (idle <-chan struct{}) {
+	closed := o.box.Closed()
+	idle = o.Drain()
+	if who := o.who.Load(); who != nil && !closed {
+		who.mu.Lock()
+		defer who.mu.Unlock()
+		if who.pid != nil {
+			o.class.system.Poison(who.pid)
+		}
+	}
+	return idle
+}

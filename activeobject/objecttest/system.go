@@ -1,0 +1,130 @@
+package objecttest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Option adjusts what NewSystem makes.
+type Option func(*settings)
+
+type settings struct {
+	waiting bool
+	actor   []actor.Option
+}
+
+// AllowWaiting says that requests may still wait when the test ends.
+func AllowWaiting() Option { return func(s *settings) { s.waiting = true } }
+
+// With passes options to actor.NewSystem.
+func With(options ...actor.Option) Option {
+	return func(s *settings) { s.actor = append(s.actor, options...) }
+}
+
+// NewSystem returns a system for the test, which logs to the test's log and is closed
+// when that ends. The test fails if requests still wait then for a guard, or for room
+// in a queue, as nobody is left who could help them; with the explanations of their
+// objects, and unless AllowWaiting is given. (A request whose context has ended does
+// not count; and what still runs may help, for a second.) It also fails if the system cannot be closed since a body does not
+// return, after as long as Idle would wait.
+func NewSystem(t testing.TB, options ...Option) *actor.System {
+	var s settings
+	for _, o := range options {
+		o(&s)
+	}
+	log := &testLog{t: t}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
+	system := actor.NewSystem(append([]actor.Option{actor.WithLogger(logger)}, s.actor...)...)
+	t.Cleanup(func() {
+		defer log.end()
+		if !s.waiting {
+			if len(waitingFor(system)) > 0 {
+				settle(system, min(patience(t), time.Second))
+			}
+			for _, snapshot := range waitingFor(system) {
+				t.Errorf("objecttest: requests still wait at the end of the test:\n%s", snapshot)
+			}
+		}
+		patience := patience(t)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := system.Close(ctx); err != nil {
+			t.Errorf("objecttest: the system is not closed after %v, as bodies still run:", patience)
+			for _, snapshot := range system.Explain() {
+				t.Errorf("%s", snapshot)
+			}
+		}
+	})
+	return system
+}
+
+// waitingFor returns the objects at which requests wait for what nobody is about to do.
+func waitingFor(system *actor.System) []mailbox.Snapshot {
+	return slices.DeleteFunc(system.Explain(), func(s mailbox.Snapshot) bool { return !slices.ContainsFunc(s.Waiting, forsaken) })
+}
+
+// settle waits for what is under way in the system, such as the last turns of a
+// Stepper, as that may help those that wait. It does not wait for long: a body may
+// run until the system is closed.
+func settle(system *actor.System, within time.Duration) {
+	var all []Object
+	for m := range system.Objects() {
+		if o, ok := m.(Object); ok {
+			all = append(all, o)
+		}
+	}
+	reached(within, all, func(l activeobject.Load) bool { return l.Running == 0 && !l.Deciding })
+}
+
+// forsaken reports whether a request waits for what nobody is about to do.
+func forsaken(w mailbox.Waiting) bool {
+	return !w.Leaving && (w.Reason.Cause == kernel.GuardFalse || w.Reason.Cause == kernel.NoRoom)
+}
+
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// testLog writes to the log of a test until that ends: later it would be a panic.
+type testLog struct {
+	t    testing.TB
+	mu   sync.Mutex
+	over bool
+}
+
+// Write implements io.Writer.
+func (l *testLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return len(p), nil
+	}
+	return l.t.Output().Write(p)
+}
+
+// errorf fails the test, unless that has ended.
+func (l *testLog) errorf(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.t.Errorf(format, args...)
+	}
+}
+
+func (l *testLog) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+}

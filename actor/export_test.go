@@ -1,0 +1,39 @@
+package actor
+
+// Guests returns how many requests and watches of all systems on the same protoactor
+// system have not ended.
+func Guests(s *System) (n int) {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	return len(s.desk.places) - len(s.desk.free)
+}
+
+// Places returns how many places there are at the desk.
+func Places(s *System) int {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	return len(s.desk.places)
+}
+
+// IsPlace reports whether the id is that of a place.
+func IsPlace(id string) bool { _, ok := placeOf(id); return ok }
+
+// RoundTrips reports whether the id of a place is that of no other.
+func RoundTrips(index uint32, number uint64) bool {
+	p := place{index: index, number: number}
+	back, ok := placeOf(p.id())
+	return ok && back == p
+}
+
+// LastGuest returns the address of who has come last to the desk and is still there.
+func LastGuest(s *System) *PID {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	var last place
+	for i, o := range s.desk.places {
+		if o.number > last.number {
+			last = place{o.number, uint32(i)}
+		}
+	}
+	return &PID{Address: replyAddress, Id: last.id()}
+}

@@ -1,0 +1,100 @@
+package actor_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	proto "github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
+)
+
+// pause is where a body stands still until others wait behind it.
+type pause struct{ entered, let chan struct{} }
+
+func newPause() pause { return pause{make(chan struct{}), make(chan struct{})} }
+
+func (p pause) here() { close(p.entered); <-p.let }
+
+type step struct {
+	pause
+	to *activeobject.Object[tally]
+}
+
+type tally struct{ n int }
+
+var (
+	tallies  = activeobject.NewType[tally]("tally")
+	tallyAdd = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
+	_        = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
+	tallyOn  = activeobject.Procedure(tallies, "on", func(_ *tally, s step) (int, error) {
+		s.here()
+		return tallyAdd.RequeueTo(s.to, activeobject.None{})
+	})
+	tallyExit = activeobject.Procedure(tallies, "exit", activeobject.Do(func(*tally) { runtime.Goexit() }))
+)
+
+// Whoever has run his own request serves those behind it, and a body among them may
+// end his goroutine. What becomes of his own request is none of its business.
+func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
+	for name, options := range map[string][]activeobject.Option{
+		"plain":       nil,
+		"intercepted": {activeobject.Intercept(activeobject.Interceptor{})}, // at the object that it goes on to
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t)
+			o := activeobject.Must(activeobject.New(s, tallies, &tally{}))
+			next := activeobject.Must(activeobject.New(s, tallies, &tally{}, options...))
+			pid := o.PID()
+			// disturbed has do run a body in o, behind which another one waits that ends the
+			// goroutine, and waits until that has ended.
+			disturbed := func(p pause, do func()) {
+				ended := make(chan struct{})
+				go func() { defer close(ended); do() }()
+				soon(t, p.entered)
+				exit := tallyExit.Send(background, o, activeobject.None{})
+				close(p.let)
+				_, err := exit.Await(background)
+				require.ErrorAs(t, err, new(*activeobject.ExitError))
+				soon(t, ended)
+			}
+			replies := make(chan any, 1)
+			sender := spawn(t, s, func(ctx proto.Context) {
+				if r, ok := ctx.Message().(*actor.Reply); ok {
+					replies <- *r
+				}
+			})
+			send := func(operation string, argument any) {
+				s.Actors().Root.RequestWithCustomSender(pid, &actor.Invoke{Operation: operation, Argument: argument}, sender)
+			}
+
+			p := newPause()
+			disturbed(p, func() { send("slow", p) })
+			require.Equal(t, actor.Reply{Value: 1}, soon(t, replies))
+
+			p = newPause()
+			disturbed(p, func() { send("on", step{p, next}) })
+			require.Equal(t, actor.Reply{Value: 1}, soon(t, replies))
+
+			p = newPause()
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			disturbed(p, func() { tallyOn.Send(ctx, o, step{p, next}) })
+			p = newPause()
+			disturbed(p, func() { tallyOn.Tell(background, o, step{p, next}) })
+			p = newPause()
+			disturbed(p, func() { tallyOn.Call(background, o, step{p, next}) })
+			// One has come by message, one each by Send, Tell and Call.
+			full := make(chan struct{})
+			go func() {
+				defer close(full)
+				next.Until(background, guards.When("four", func(t *tally) bool { return t.n == 4 }))
+			}()
+			soon(t, full)
+		})
+	}
+}

@@ -1,0 +1,276 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+
+	proto "github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// DeadLetterError fails a request whose message could not be delivered: there is no
+// actor at the address, or no more. It matches mailbox.ErrStopped, as an actor that
+// has stopped cannot be told from one that never was. Nothing has run; unless the
+// target is an actor that has passed the message on to one that is not there, which
+// protoactor does not tell apart.
+type DeadLetterError struct {
+	Target *PID // nil if the request was addressed to nobody
+}
+
+// Error implements error.
+func (e *DeadLetterError) Error() string {
+	if e.Target == nil {
+		return "sluice: a message to nobody: the PID is nil"
+	}
+	return fmt.Sprintf("sluice: there is no actor at %s/%s", e.Target.Address, e.Target.Id)
+}
+
+// Is reports that a DeadLetterError matches mailbox.ErrStopped.
+func (e *DeadLetterError) Is(target error) bool { return target == mailbox.ErrStopped }
+
+// ResultError says that the result of an operation is of another type than Ask was
+// asked for. The operation has run.
+type ResultError struct {
+	Target    *PID
+	Operation string
+	Want      string // the type that was asked for
+	Value     any    // the result
+}
+
+// Error implements error.
+func (e *ResultError) Error() string {
+	return fmt.Sprintf("sluice: %s of %s/%s gave a %T, not a %s", e.Operation, e.Target.Address, e.Target.Id, e.Value, e.Want)
+}
+
+// Request sends a message to an actor, with a sender to reply to, and returns the
+// future of the first reply. It never waits; but an object that is idle may run a
+// body that takes no context at once, as it does in Send.
+//
+// A reply that is a *Reply gives the future its value and error; any other is the
+// value itself. The future fails with ctx's error when ctx ends, with ErrClosed
+// when the system is closed, and with *DeadLetterError if there is nobody to
+// deliver the message to. Whichever comes first counts, and everybody who waits is
+// told. Later replies become dead letters.
+//
+// What has been sent cannot be taken back, so Withdraw has no effect on the future.
+// But an object that belongs to the same actor system takes ctx for the context of
+// its request, as in Send: if ctx ends while the request waits there it never runs,
+// and its priority, deadline and client are those of ctx. Any other actor goes on
+// with it.
+//
+// To Await the future with the context of a body fails with *mailbox.DeadlockError if
+// the object waits for the caller, as it does for the future of a Send; provided that
+// ctx is that of the body, too. That ends the wait only: the request is served when the
+// body has ended, unless ctx has. What a plain actor does on behalf of a body, Sluice
+// does not know: if it passes the message on to an object that waits for the body, or
+// does not reply before an object has replied that does, the body waits for ctx.
+//
+// A plain actor that stops while the message is in its mailbox loses it silently,
+// which is protoactor's way; the future then waits for ctx. (It would be no help to
+// watch the actor: one that has passed a request on may well stop before the reply.)
+// The target must be in this process; replies do not find the way back from another.
+func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] {
+	l := &letter{}
+	l.envelope.Message = message
+	return s.request(ctx, to, l)
+}
+
+// Ask has an object run the operation of the given name, and waits for the result;
+// nil is the argument of an operation that takes none. It is Request, with an
+// *Invoke, and Await.
+//
+// Besides their errors and the operation's it fails with *ResultError if the result
+// is not an R. *mailbox.DeadlockError ends the wait only: see Request.
+func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
+	q := &question{Invoke: Invoke{Operation: operation, Argument: argument}}
+	q.envelope.Message = &q.Invoke
+	value, err := s.request(ctx, to, &q.letter).Await(ctx)
+	result, ok := value.(R)
+	if err == nil && !ok {
+		if want := reflect.TypeFor[R](); value != nil || want.Kind() != reflect.Interface {
+			err = &ResultError{Target: to, Operation: operation, Want: want.String(), Value: value}
+		}
+	}
+	return result, err
+}
+
+// letter is what goes to the target of a request. It is apart from the record of the
+// request, which an actor that keeps the sender is not to keep, too; and not used
+// again, as nobody says when he has done with a PID.
+type letter struct {
+	envelope proto.MessageEnvelope
+	sender   proto.PID
+}
+
+// question is the letter of Ask.
+type question struct {
+	letter
+	Invoke
+}
+
+// asked is the record of a request. It is settled by who takes it from the desk,
+// which is one; so its result is written once.
+type asked struct {
+	derived[any]
+	system *System
+	ctx    context.Context
+	target *PID
+	place  place
+
+	// unwatch ends the watch over ctx. The one who settles does that, if it is there
+	// by then; else the one who asks finds the request settled, after having put it
+	// there, and does it himself: one of them comes second, and sees the other's write.
+	unwatch atomic.Pointer[func() bool]
+}
+
+// request sends the letter.
+func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
+	if err := ctx.Err(); err != nil {
+		return failed[any](err)
+	}
+	actors, err := s.open()
+	if err != nil {
+		return failed[any](err)
+	}
+	r := &asked{system: s, ctx: ctx, target: to}
+	if err := s.desk.seat(r); err != nil {
+		return failed[any](err)
+	}
+	if to == nil {
+		s.desk.leave(r.place)
+		return failed[any](&DeadLetterError{})
+	}
+	l.sender.Address, l.sender.Id = replyAddress, r.place.id()
+	l.envelope.Sender = &l.sender
+	sent := false
+	defer func() {
+		if !sent { // a process has panicked; or a body has ended this goroutine, and then there is a reply
+			s.desk.leave(r.place)
+		}
+	}()
+	actors.Root.Send(to, &l.envelope)
+	sent = true
+	if ctx.Done() != nil && !r.Settled() {
+		unwatch := context.AfterFunc(ctx, r.expire)
+		r.unwatch.Store(&unwatch)
+		if r.Settled() {
+			unwatch()
+		}
+	}
+	return r.future()
+}
+
+// expire fails the request because its context has ended, unless it has a reply.
+func (r *asked) expire() {
+	if r.system.desk.leave(r.place) {
+		r.settle(nil, r.ctx.Err())
+	}
+}
+
+// settle ends the request. It is called by the one who has taken it from the desk,
+// perhaps the owner of an object; so it only hands over what follows.
+func (r *asked) settle(value any, err error) {
+	r.Result, r.Err = value, err
+	r.Settle(r.system.Workers())
+	if unwatch := r.unwatch.Load(); unwatch != nil {
+		(*unwatch)()
+	}
+}
+
+// hear settles the request by a message.
+func (r *asked) hear(message any) {
+	switch m := message.(type) {
+	case *Reply:
+		if m == nil {
+			m = &Reply{}
+		}
+		r.settle(m.Value, m.Err)
+	case *proto.DeadLetterResponse:
+		r.settle(nil, &DeadLetterError{Target: r.target})
+	default:
+		r.settle(message, nil)
+	}
+}
+
+// dismiss implements guest.
+func (r *asked) dismiss() { r.settle(nil, ErrClosed) }
+
+// sit implements guest.
+func (r *asked) sit(p place) { r.place = p }
+
+// host implements guest.
+func (r *asked) host() *System { return r.system }
+
+// deskOf returns the desk at which the sender of a message may be, or nil.
+func (s *System) deskOf(sender *PID) *desk {
+	if !IsRequest(sender) || s.ready.Load() == nil {
+		return nil
+	}
+	return s.desk
+}
+
+// IsRequest reports whether the sender of a message is that of a request made by
+// Request, which may have ended.
+func IsRequest(sender *PID) bool { return sender != nil && sender.Address == replyAddress }
+
+// Asker returns the context of the request that the sender of a message stands for,
+// if the sender is that of a request of this process that has not ended.
+func (s *System) Asker(sender *PID) (context.Context, bool) {
+	d := s.deskOf(sender)
+	if d == nil {
+		return nil, false
+	}
+	r, _ := d.find(sender).(*asked)
+	if r == nil {
+		return nil, false
+	}
+	return r.ctx, true
+}
+
+// Follows says that the sender of a message waits for the given request, if that is of
+// the object that he has sent his message to. So circles of waiting are found through
+// messages. (If another actor has passed it on, it may have asked others too.)
+func (s *System) Follows(sender, object *PID, request *mailbox.Request) {
+	d := s.deskOf(sender)
+	if d == nil || object == nil {
+		return
+	}
+	if r, _ := d.find(sender).(*asked); r != nil && r.target.Id == object.Id && r.target.Address == object.Address {
+		r.Behind(request)
+	}
+}
+
+// Answer settles the request of this process that the sender of a message stands for,
+// and reports false if it is none that has not ended. It runs nobody's code and waits
+// for nobody, so that the owner of an object may call it. If err is not nil there is no
+// value.
+func (s *System) Answer(sender *PID, value any, err error) bool {
+	d := s.deskOf(sender)
+	if d == nil {
+		return false
+	}
+	r, _ := d.take(sender, isAsked).(*asked)
+	if r == nil {
+		return false
+	}
+	if err != nil {
+		value = nil
+	}
+	r.settle(value, err)
+	return true
+}
+
+// Respond sends the result of a request that came by message to the sender, as a
+// *Reply. If err is not nil there is no value. Without a sender it is a dead letter.
+func (s *System) Respond(sender *PID, value any, err error) {
+	if s.Answer(sender, value, err) {
+		return
+	}
+	if err != nil {
+		value = nil
+	}
+	s.Tell(sender, &Reply{Value: value, Err: err})
+}

@@ -1,0 +1,219 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"reflect"
+
+	proto "github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// Strategy decides what becomes of an actor that has failed: it is resumed,
+// restarted or stopped, or the failure escalated. Those of protoactor are made by
+// NewOneForOneStrategy, NewAllForOneStrategy, NewExponentialBackoffStrategy and
+// NewRestartingStrategy there.
+type Strategy = proto.SupervisorStrategy
+
+// Props is how protoactor makes an actor.
+type Props = proto.Props
+
+// Restart is the message by which a supervisor restarts an actor.
+type Restart = proto.Restart
+
+// Spawner is an actor that others can be made children of: the context that a
+// protoactor actor gets with each message, for as long as it handles that; or an
+// object.
+type Spawner interface {
+	SpawnNamed(props *Props, name string) (*PID, error)
+}
+
+// SpawnError says that an actor could not be made a child of another one. It has not
+// been made.
+type SpawnError struct {
+	Parent string
+	Cause  error // one that matches mailbox.ErrStopped; ErrRestarting or ErrElsewhere
+}
+
+// Error implements error.
+func (e *SpawnError) Error() string {
+	return fmt.Sprintf("sluice: spawn under %s: %v", e.Parent, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *SpawnError) Unwrap() error { return e.Cause }
+
+var (
+	// ErrRestarting is the cause of a SpawnError while the parent is being restarted:
+	// it waits for the end of its children.
+	ErrRestarting = errors.New("sluice: the actor is being restarted")
+	// ErrElsewhere is the cause of a SpawnError if the parent belongs to another
+	// protoactor system.
+	ErrElsewhere = errors.New("sluice: the parent belongs to another actor system")
+)
+
+// Place is where an object stands among the actors: its name, and who supervises
+// whom. The zero Place is that of an actor without a supervisor and any name.
+type Place struct {
+	Name string
+	// Parent is whose child the actor is; nil if it is nobody's.
+	Parent Spawner
+	// Guardian supervises an actor without a parent.
+	Guardian Strategy
+	// Children is the strategy for the actor's children; nil is protoactor's default:
+	// each is restarted for itself, and stopped if it fails more than ten times in ten
+	// seconds.
+	Children Strategy
+}
+
+// SpawnAt makes an actor of an object, like Spawn, in the given place. It may also
+// fail with *SpawnError.
+func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
+	if at.Parent == nil && at.Guardian == nil && at.Children == nil {
+		return s.Spawn(at.Name, object)
+	}
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	// No lock is held from here on: the parent may be another object, which is in the
+	// middle of something.
+	actors := s.Actors()
+	children := &supervisor{strategy: at.Children, log: s.logger}
+	options := []proto.PropsOption{proto.WithMailbox(func() proto.Mailbox {
+		children.plug = mailbox.NewPlug(object, &s.workers)
+		return children.plug
+	})}
+	if at.Children != nil {
+		options = append(options, proto.WithSupervisor(children))
+	}
+	props := proto.PropsFromFunc(func(proto.Context) {}, options...)
+	var parent Spawner = actors.Root
+	switch {
+	case at.Parent != nil:
+		if err := lives(at.Parent, actors); err != nil {
+			return nil, err
+		}
+		parent = at.Parent
+	case at.Guardian != nil:
+		parent = actors.Root.Copy().WithGuardian(guardian{at.Guardian})
+	}
+	name := at.Name
+	if name == "" {
+		name = actors.ProcessRegistry.NextId()
+	}
+	pid, err := parent.SpawnNamed(props, name)
+	if errors.Is(err, proto.ErrNameExists) {
+		return nil, &NameError{Name: name, Cause: err}
+	}
+	return pid, err
+}
+
+// lives returns an error if parent is the context of an actor that has ended, or
+// belongs to another system. An object knows that itself.
+func lives(parent Spawner, actors *proto.ActorSystem) error {
+	c, ok := parent.(proto.SpawnerContext)
+	if !ok || c.Self() == nil {
+		return nil
+	}
+	cause := error(nil)
+	if c.ActorSystem() != actors {
+		cause = ErrElsewhere
+	} else if _, ok := actors.ProcessRegistry.GetLocal(c.Self().Id); !ok {
+		cause = &mailbox.StoppedError{Object: c.Self().Id}
+	}
+	if cause != nil {
+		return &SpawnError{Parent: c.Self().Id, Cause: cause}
+	}
+	return nil
+}
+
+// CanGuard reports whether the strategy can be a Place's Guardian: protoactor keeps
+// one guardian for each strategy, and so has to be able to compare it.
+func CanGuard(s Strategy) bool { return s != nil && reflect.ValueOf(s).Comparable() }
+
+// guardian is a strategy for an actor without a parent. Protoactor's guardian panics
+// when it is asked for what it has not: this one has one child, and nobody above it,
+// so that a failure that is escalated ends the actor.
+type guardian struct{ strategy Strategy }
+
+// HandleFailure implements protoactor's SupervisorStrategy.
+func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
+	g.strategy.HandleFailure(actors, guarded{s, child}, child, stats, reason, message)
+}
+
+// guarded is a guardian as the strategy sees it.
+type guarded struct {
+	proto.Supervisor
+	child *PID
+}
+
+// Children implements protoactor's Supervisor.
+func (g guarded) Children() []*PID { return []*PID{g.child} }
+
+// EscalateFailure implements protoactor's Supervisor.
+func (g guarded) EscalateFailure(_, _ any) { g.StopChildren(g.child) }
+
+// supervisor is the strategy for the children of an object. It tells the object's plug
+// of those whose failures it passes on.
+type supervisor struct {
+	strategy Strategy
+	plug     *mailbox.Plug
+	log      *slog.Logger
+}
+
+// HandleFailure implements protoactor's SupervisorStrategy. A child about which the
+// strategy fails to decide, as it panics or calls runtime.Goexit, is stopped: else
+// nobody would ever decide, or the panic end the process, as this is a worker.
+func (p *supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
+	returned := false
+	defer func() {
+		if !returned {
+			p.undecided(child, recover())
+			s.StopChildren(child)
+		}
+	}()
+	p.strategy.HandleFailure(actors, escalating{s, p.plug, child}, child, stats, reason, message)
+	returned = true
+}
+
+// undecided logs that the strategy has failed.
+func (p *supervisor) undecided(child *PID, value any) {
+	defer func() { _ = recover() }() // of a handler that panics
+	if value == nil {
+		value = "it ended its goroutine (runtime.Goexit)"
+	}
+	p.log.Error(fmt.Sprintf("sluice: %s is stopped, as its supervisor failed to decide: %v", child.Id, value))
+}
+
+// escalating is a supervisor as its strategy sees it.
+type escalating struct {
+	proto.Supervisor
+	plug  *mailbox.Plug
+	child *PID
+}
+
+// EscalateFailure implements protoactor's Supervisor. The strategy decides when it is
+// asked, and not later: it has the actor's context for as long only.
+func (e escalating) EscalateFailure(reason, message any) {
+	e.plug.Escalated(e.child)
+	e.Supervisor.EscalateFailure(reason, message)
+}
+
+// Objects yields the objects of the system that had not ended when it was called, in
+// the order in which they were made.
+func (s *System) Objects() iter.Seq[Member] {
+	members := s.present()
+	return func(yield func(Member) bool) {
+		for _, m := range members {
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package actor_test
+
+import (
+	"io"
+	"log/slog"
+	"runtime"
+	"testing"
+
+	proto "github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// parent is a member whose actor can have children.
+type parent struct {
+	*member
+	plug *mailbox.Plug
+}
+
+func (p *parent) Plugged(plug *mailbox.Plug) { p.plug = plug }
+func (p *parent) Suspend() <-chan struct{}   { return nil }
+func (p *parent) Resume()                    {}
+func (p *parent) Renew() bool                { return true }
+func (p *parent) Undecided(any)              {}
+
+// undecided is a strategy that fails to decide.
+type undecided struct{ how func() }
+
+func (u *undecided) HandleFailure(*proto.ActorSystem, proto.Supervisor, *proto.PID, *proto.RestartStatistics, any, any) {
+	u.how()
+}
+
+// grumpy is where a log goes that cannot be written.
+type grumpy struct{ io.Writer }
+
+func (grumpy) Write([]byte) (int, error) { panic("the disk is full") }
+
+func TestAChildThatNobodyDecidesAboutIsStopped(t *testing.T) {
+	loggers := map[string]*slog.Logger{"quiet": quiet, "grumpy": slog.New(slog.NewTextHandler(grumpy{}, &slog.HandlerOptions{Level: slog.LevelError}))}
+	for log, logger := range loggers {
+		for name, how := range map[string]func(){"panic": func() { panic("no idea") }, "exit": runtime.Goexit} {
+			t.Run(name+", "+log, func(t *testing.T) {
+				s := actor.NewSystem(actor.WithLogger(logger))
+				p := &parent{member: newMember(s)}
+				require.NoError(t, s.Join(p))
+				close(p.idle)
+				_, err := s.SpawnAt(actor.Place{Children: &undecided{how}}, p)
+				require.NoError(t, err)
+				for range 2 { // the parent goes on
+					stopped := make(chan struct{})
+					child, ok, err := p.plug.Spawn(proto.PropsFromFunc(func(c proto.Context) {
+						switch c.Message().(type) {
+						case string:
+							panic("a failure")
+						case *proto.Stopped:
+							close(stopped)
+						}
+					}), "child")
+					require.NoError(t, err)
+					require.True(t, ok)
+					s.Tell(child, "fail")
+					soon(t, stopped)
+					for ok := true; ok; _, ok = s.Actors().ProcessRegistry.GetLocal(child.Id) {
+						runtime.Gosched()
+					}
+				}
+				require.NoError(t, s.Close(background))
+			})
+		}
+	}
+}
