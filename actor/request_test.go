@@ -636,7 +636,7 @@ func TestACircleOfWaitingIsNamedThoughItGoesByMessage(t *testing.T) {
 			if inner := <-answered; inner == nil {
 				served++
 			} else {
-				requireCircle(inner, a.Name()+".do waits for "+b.Name()+".do")
+				requireCircle(inner, a.Name()+".do waits for "+b.Name()+".do", b.Name()+".do waits for "+a.Name()+".count")
 			}
 
 			// Who does not wait in the body closes no circle; and what has been sent is sent.
@@ -653,5 +653,6 @@ func TestACircleOfWaitingIsNamedThoughItGoesByMessage(t *testing.T) {
 			require.Equal(t, served, v, "what was asked for in vain is served when the body has ended")
 		}
 	}
-	requireNobody(t, s)
+	// The replies to waits that have ended are on their way.
+	require.Eventually(t, func() bool { return actor.Guests(s) == 0 }, 20*time.Second, time.Millisecond)
 }
