@@ -34,8 +34,9 @@ func With(options ...actor.Option) Option {
 // when that ends. The test fails if requests still wait then for a guard, or for room
 // in a queue, as nobody is left who could help them; with the explanations of their
 // objects, and unless AllowWaiting is given. (A request whose context has ended does
-// not count; and what still runs may help, for a second.) It also fails if the system cannot be closed since a body does not
-// return, after as long as Idle would wait.
+// not count; and what still runs, or is about to, may help, for a second.) It also
+// fails if the system cannot be closed since a body does not return, after as long as
+// Idle would wait.
 func NewSystem(t testing.TB, options ...Option) *actor.System {
 	var s settings
 	for _, o := range options {
@@ -47,10 +48,11 @@ func NewSystem(t testing.TB, options ...Option) *actor.System {
 	t.Cleanup(func() {
 		defer log.end()
 		if !s.waiting {
-			if len(waitingFor(system)) > 0 {
+			// Who waits for a thread is not forsaken, but closing would fail it.
+			if len(waiting(system, remaining)) > 0 {
 				settle(system, min(patience(t), time.Second))
 			}
-			for _, snapshot := range waitingFor(system) {
+			for _, snapshot := range waiting(system, forsaken) {
 				t.Errorf("objecttest: requests still wait at the end of the test:\n%s", snapshot)
 			}
 		}
@@ -67,9 +69,9 @@ func NewSystem(t testing.TB, options ...Option) *actor.System {
 	return system
 }
 
-// waitingFor returns the objects at which requests wait for what nobody is about to do.
-func waitingFor(system *actor.System) []mailbox.Snapshot {
-	return slices.DeleteFunc(system.Explain(), func(s mailbox.Snapshot) bool { return !slices.ContainsFunc(s.Waiting, forsaken) })
+// waiting returns the objects at which such requests wait.
+func waiting(system *actor.System, such func(mailbox.Waiting) bool) []mailbox.Snapshot {
+	return slices.DeleteFunc(system.Explain(), func(s mailbox.Snapshot) bool { return !slices.ContainsFunc(s.Waiting, such) })
 }
 
 // settle waits for what is under way in the system, such as the last turns of a
@@ -85,9 +87,12 @@ func settle(system *actor.System, within time.Duration) {
 	reached(within, all, func(l activeobject.Load) bool { return l.Running == 0 && !l.Deciding })
 }
 
+// remaining reports whether a request has not been withdrawn.
+func remaining(w mailbox.Waiting) bool { return !w.Leaving }
+
 // forsaken reports whether a request waits for what nobody is about to do.
 func forsaken(w mailbox.Waiting) bool {
-	return !w.Leaving && (w.Reason.Cause == kernel.GuardFalse || w.Reason.Cause == kernel.NoRoom)
+	return remaining(w) && (w.Reason.Cause == kernel.GuardFalse || w.Reason.Cause == kernel.NoRoom)
 }
 
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
