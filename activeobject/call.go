@@ -270,7 +270,7 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 	case o.class.filters != nil:
 		return 0, filtering, nil
 	}
-	if t.leafed && t.looks&guards.AtWaiting == 0 && !t.headOfLine {
+	if t.leafed && t.looks&guards.AtWaiting == 0 {
 		if key != nil {
 			if err := t.checkKey(o, key); err != nil {
 				return 0, outside, p.failed(err)

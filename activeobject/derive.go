@@ -474,10 +474,11 @@ func (t *common) settled(index int, leaf bool, guard string, looks guards.Looks)
 		t.kind = kernel.Entry // it waits from now on
 	}
 	t.idle = mailbox.Idle(t.species.tag)
-	if !leaf || looks&guards.AtWaiting != 0 || t.keyed || t.headOfLine {
+	if !leaf || looks&guards.AtWaiting != 0 || t.keyed {
 		// No fast path: bodies that may block are known to the kernel, so that circles
-		// of waiting can be followed; a request that arrives counts itself; a key is
-		// looked at before anybody takes the object; and nobody passes a head of line.
+		// of waiting can be followed; a request that arrives counts itself; and a key is
+		// looked at before anybody takes the object. (A head of line that waits closes
+		// the fast path for everybody, so where it is open there is none to pass.)
 		t.idle = mailbox.Never
 	}
 }
