@@ -116,8 +116,9 @@ type Config struct {
 	Patience time.Duration
 	Overdue  func(object string, w Waiting, running []Running)
 
-	plain   guards.Set // operations with plain guards: one condition over the state, that the fast path asks
-	bounded bool       // some waiting queue is
+	rest    uint64   // the word of an object that nobody owns, and at which nobody waits
+	parks   []uint64 // per operation: what those that wait for it add to that
+	bounded bool     // some waiting queue is
 }
 
 // Dispatcher lends threads to objects.
@@ -160,19 +161,24 @@ type closing struct {
 	over     bool
 }
 
-// Prepare completes a configuration. Plain says which operations have a guard
-// that is a single condition over the state.
+// Prepare completes a configuration, whose fields are all set. Plain says which
+// operations have a guard that is a single condition over the state.
 func (c *Config) Prepare(plain func(op int) bool) *Config {
-	n := len(c.Rules.Operations)
-	c.plain = guards.NewSet(max(n, 64))
-	for op := range min(n, 64) {
-		if plain(op) {
-			c.plain.Add(op)
-		}
+	if c.rest = uint64(c.Tag) << tagShift; c.Dispatcher != nil || c.NoFastPath {
+		c.rest |= slow
 	}
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
-	for _, o := range c.Rules.Operations {
+	c.parks = make([]uint64, len(c.Rules.Operations))
+	for op, o := range c.Rules.Operations {
 		c.bounded = c.bounded || o.Bound.Overflow != kernel.Unbounded
+		switch {
+		case op < 64 && plain(op):
+			c.parks[op] = parked // the fast path asks
+		case o.Looks&guards.AtWaiting != 0, o.HeadOfLine:
+			c.parks[op] = parked | slow // the kernel is to see every arrival: it counts, or waits behind the head
+		default:
+			c.parks[op] = parked | recheck
+		}
 	}
 	return c
 }
@@ -198,8 +204,8 @@ func (m *Mailbox) Init(config *Config, host Host) {
 
 // rest is the word of the object when nobody owns it and nobody waits.
 func (m *Mailbox) rest() uint64 {
-	w := uint64(m.config.Tag) << tagShift
-	if m.config.Dispatcher != nil || m.config.NoFastPath || m.closed != nil || m.suspended() != nil || m.observed() {
+	w := m.config.rest
+	if m.closed != nil || m.suspended() != nil || m.observed() {
 		w |= slow
 	}
 	return w
@@ -362,16 +368,16 @@ func (m *Mailbox) Yield(l Leaving) {
 
 // own turns the fast path's owner, who holds mu, into one that the kernel is
 // asked by. It reports true if the kernel has not been told what runs.
+//
+// A load and a store are enough: of an object that is held, nobody but its owner and
+// the holder of mu writes the word, and the caller is both.
 func (m *Mailbox) own() (unknown bool) {
-	for {
-		w := m.Word.Load()
-		if w&engaged != 0 {
-			return false
-		}
-		if m.Word.CompareAndSwap(w, w|engaged) {
-			return true
-		}
+	w := m.Word.Load()
+	if w&engaged != 0 {
+		return false
 	}
+	m.Word.Store(w | engaged)
+	return true
 }
 
 // engage makes the caller, who holds mu, the owner if the object is free, and
@@ -401,27 +407,21 @@ func (m *Mailbox) engage() (owner bool) {
 func (m *Mailbox) release() {
 	w := m.rest()
 	var watched uint64
-	var inside guards.Set
-	k := m.queues.Load()
-	if k != nil { // or else nobody has ever waited
-		inside = k.Inside()
-	}
 	var carrier *Request
-	for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
-		w |= parked
-		switch {
-		case op == m.config.Carried-1 && watched == 0 && inside.Next(op+1) < 0 && m.carried(op, &carrier):
-			watched |= 1 << op // the only one
-		case m.config.plain.Has(op):
-			watched |= 1 << op
-		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0, m.config.Rules.Operations[op].HeadOfLine:
-			w |= slow // the kernel is to see every arrival: it counts, or waits behind the head
-		default:
-			w |= recheck
+	if k := m.queues.Load(); k != nil { // or else nobody has ever waited
+		inside := k.Inside()
+		for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
+			parks := m.config.parks[op]
+			if parks != parked && op == m.config.Carried-1 && w&parked == 0 && inside.Next(op+1) < 0 && m.carried(op, &carrier) {
+				parks = parked // the only one
+			}
+			if w |= parks; parks == parked {
+				watched |= 1 << op
+			}
 		}
-	}
-	if k != nil && k.AtDoor() {
-		w |= parked | recheck
+		if k.AtDoor() {
+			w |= parked | recheck
+		}
 	}
 	// Where nobody waits nobody looks at the set. But a guard that requests carry is
 	// not kept longer than they are.
@@ -433,6 +433,13 @@ func (m *Mailbox) release() {
 		m.host.WatchGuard(carrier)
 	}
 	m.Word.Store(w)
+	if m.closed != nil || m.extras.Load() != nil {
+		m.released()
+	}
+}
+
+// released says that the object has been given back, where that is of interest.
+func (m *Mailbox) released() {
 	m.still()
 	if c := m.closed; c != nil && !c.over && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
 		c.over = true
@@ -474,7 +481,14 @@ func (m *Mailbox) next(s *server) (r *Request, err error) {
 			return nil, nil
 		}
 		r := next.Record.(*Request)
-		switch gone := r.gone(); {
+		gone := r.gone()
+		if err == nil && gone == nil && !next.Try { // it has been claimed: see may
+			if m.config.Timed && k.Waited(next) {
+				m.measure(r)
+			}
+			return r, nil
+		}
+		switch {
 		case err != nil && err != kernel.ErrNoThread:
 			if !r.claim() {
 				continue // another one of its selection runs, and nobody asks about this

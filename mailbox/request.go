@@ -181,29 +181,26 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if m.alone(r.Op) && m.join(r, falsePart) {
+	if m.join(r, falsePart) {
 		m.wait(r)
 	} else {
+		m.disown(r.Op)
 		m.call(r, true, falsePart)
 	}
 	r.follow()
 }
 
-// alone makes the calling goroutine, which has taken the object on the fast path
-// and has run nothing, an owner that the kernel is asked by. It reports whether
-// nobody has come meanwhile.
-func (m *Mailbox) alone(op int) bool {
-	if m.own() {
-		return true
-	}
-	m.kernel().Abandon(op)
-	return false
-}
-
 // join makes a request wait whose guard was found false by the calling goroutine,
-// which owns the object alone, and gives the object back. If the kernel has
-// others to consider it does nothing and reports false.
+// which has taken the object on the fast path and has run nothing, and gives the
+// object back. If somebody has come meanwhile, or the kernel has others to
+// consider, it does nothing and reports false.
+//
+// It does not engage: as long as it holds mu nobody else can, and then the object is
+// free.
 func (m *Mailbox) join(r *Request, falsePart string) bool {
+	if m.Word.Load()&engaged != 0 {
+		return false
+	}
 	k := m.kernel()
 	m.present(r)
 	if !k.Join(&r.Request, falsePart) {
@@ -212,6 +209,14 @@ func (m *Mailbox) join(r *Request, falsePart string) bool {
 	m.release()
 	m.mu.Unlock()
 	return true
+}
+
+// disown makes the calling goroutine, which has taken the object on the fast path
+// and has run nothing, an owner that the kernel is asked by.
+func (m *Mailbox) disown(op int) {
+	if !m.own() {
+		m.kernel().Abandon(op)
+	}
 }
 
 // call is the way of a request whose caller waits. It is called with mu held.
@@ -381,7 +386,8 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if !(m.alone(r.Op) && !r.ends && m.join(r, falsePart)) {
+	if r.ends || !m.join(r, falsePart) {
+		m.disown(r.Op)
 		m.post(r, true, falsePart)
 	}
 }

@@ -90,7 +90,7 @@ func (k *Kernel) Running() iter.Seq[*Request] {
 func (k *Kernel) Unseen() iter.Seq2[int, int] {
 	return func(yield func(op, n int) bool) {
 		for op := k.runningOps.Next(0); op >= 0; op = k.runningOps.Next(op + 1) {
-			n := int(k.runs[op])
+			n := int(k.queues[op].runs)
 			for r := k.running.first; r != nil; r = r.next {
 				if r.Op == op {
 					n--

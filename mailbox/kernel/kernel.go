@@ -150,9 +150,6 @@ var AnyKey any = new(int)
 
 // Kernel holds the waiting and the running queue of one shared object.
 type Kernel struct {
-	// Record is whatever the kernel's user wants to keep with it.
-	Record any
-
 	rules  *Rules
 	object Object
 
@@ -162,7 +159,6 @@ type Kernel struct {
 	total  int        // requests that wait, those at the door not included
 
 	running    list
-	runs       []int32    // how many run, per operation, those begun by Begin included
 	runningOps guards.Set // operations of which at least one runs
 
 	failed list  // requests that Next has yet to report as failed
@@ -179,6 +175,7 @@ type Kernel struct {
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
 
+	counted  int         // how far bypasses are: see counts
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try, which is in no queue, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -209,17 +206,21 @@ func New(rules *Rules, object Object) *Kernel {
 	w := len(sets) / 4
 	k := &Kernel{
 		rules: rules, object: object,
-		queues: make([]queue, n), runs: make([]int32, n),
+		queues: make([]queue, n),
 		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w : 3*w : 3*w], passed: sets[3*w:],
 		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded,
-		single: rules.MaxBypass == 0 && (rules.Policy == nil || rules.Policy.Choose == nil),
+		single:  rules.MaxBypass == 0 && (rules.Policy == nil || rules.Policy.Choose == nil),
+		counted: rules.CountBypass,
+	}
+	if rules.MaxBypass > 0 {
+		k.counted = rules.MaxBypass
 	}
 	for op := range rules.Operations {
 		o, q := &rules.Operations[op], &k.queues[op]
 		k.watchful = k.watchful || o.Looks&guards.AtWaiting != 0
 		k.headed = k.headed || o.HeadOfLine
 		k.bounded = k.bounded || o.Bound.Overflow != Unbounded
-		q.each = o.each()
+		q.each, q.changes, q.open, q.watchful = o.each(), o.changes(), o.Guard == "", o.Looks&guards.AtWaiting != 0
 		q.sorted = o.Family || rules.Policy != nil && rules.Policy.Within
 		if o.Family {
 			q.members = map[any]*line{}
@@ -329,23 +330,29 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r != nil {
 			return k.grant(r, may)
 		}
-		r, err, more := k.admit()
-		if r != nil {
-			return r, err
+		if k.AtGate() {
+			r, err, more := k.admit()
+			if r != nil {
+				return r, err
+			}
+			if more || k.failed.first != nil {
+				continue
+			}
 		}
-		if more || k.failed.first != nil || k.bounded && (k.turnBack() || k.overflow()) {
-			continue
-		}
-		if k.doors > 0 {
+		if k.bounded {
+			if k.turnBack() || k.overflow() {
+				continue
+			}
 			if r := k.knock(); r != nil {
 				return k.grant(r, may)
 			}
+			if k.failed.first != nil {
+				continue
+			}
 		}
-		if k.failed.first == nil {
-			k.rests++
-			k.settled = k.step
-			return nil, nil
-		}
+		k.rests++
+		k.settled = k.step
+		return nil, nil
 	}
 }
 
@@ -392,11 +399,15 @@ func (k *Kernel) finish(r *Request) {
 	k.log(Ended, r.Op, r, "")
 	k.running.remove(r)
 	r.state = Done
-	var opens Opener
-	if len(k.rules.Operations[r.Op].Opens) > 0 {
-		opens = func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
+	k.end(r.Op, k.opener(r))
+}
+
+// opener returns what says which keys r can have opened, or nil.
+func (k *Kernel) opener(r *Request) Opener {
+	if len(k.kept) == 0 || len(k.rules.Operations[r.Op].Opens) == 0 {
+		return nil
 	}
-	k.end(r.Op, opens)
+	return func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
 }
 
 // Decline takes back a request that Next returned but that has not begun to run:
@@ -478,11 +489,31 @@ func (k *Kernel) End(op int, opens Opener) {
 	k.end(op, opens)
 }
 
+// Ran is Begin and End in one, for a request that has ended before the kernel was
+// told of it.
+func (k *Kernel) Ran(op int, opens Opener) {
+	if len(k.kept) > 0 {
+		k.Begin(op)
+		k.End(op, opens)
+		return
+	}
+	k.step += 2
+	k.log(Started, op, nil, "")
+	k.log(Ended, op, nil, "")
+	k.last = op
+	q := &k.queues[op]
+	q.started++
+	if q.changes {
+		k.version += 2
+	}
+}
+
 // Abandon says that a request announced by Begin never ran, and changed nothing.
 func (k *Kernel) Abandon(op int) {
 	k.step++
 	k.log(Abandoned, op, nil, "")
-	if k.runs[op]--; k.runs[op] == 0 {
+	q := &k.queues[op]
+	if q.runs--; q.runs == 0 {
 		k.runningOps.Remove(op)
 	}
 }
@@ -567,22 +598,26 @@ func (k *Kernel) Answered(operations uint64, open int) {
 		if op != open {
 			falsePart = k.rules.Operations[op].Guard
 		}
-		q, l := &k.queues[op], &k.queues[op].line
-		var asked *Request
-		if q.members != nil {
-			asked = k.Only(op)
-			l = q.members[asked.Key]
-			if falsePart != "" {
-				falsePart = l.answer.falsePart // as the guard has no other part
-			}
-		}
-		k.log(Answered, op, asked, falsePart)
+		q := &k.queues[op]
 		q.asked++
-		k.note(&l.answer, op, falsePart)
 		if q.members != nil {
-			l.note(no(l.answer))
+			k.answeredFor(k.Only(op), falsePart)
+			continue
 		}
+		k.log(Answered, op, nil, falsePart)
+		k.note(&q.answer, op, falsePart)
 	}
+}
+
+// answeredFor is Answered for a family, at which r waits with others of its key.
+func (k *Kernel) answeredFor(r *Request, falsePart string) {
+	l := k.queues[r.Op].members[r.Key]
+	if falsePart != "" {
+		falsePart = l.answer.falsePart // as the guard has no other part
+	}
+	k.log(Answered, r.Op, r, falsePart)
+	k.note(&l.answer, r.Op, falsePart)
+	l.note(no(l.answer))
 }
 
 // Withdraw takes a waiting request out of its queue, and reports whether it was
@@ -758,28 +793,46 @@ func (k *Kernel) start(r *Request) {
 }
 
 func (k *Kernel) begin(op int) {
-	if k.runs[op]++; k.runs[op] == 1 {
+	q := &k.queues[op]
+	if q.runs++; q.runs == 1 {
 		k.runningOps.Add(op)
 	}
-	if o := &k.rules.Operations[op]; o.changes() {
+	if q.changes {
 		k.version++
-		for _, family := range k.kept {
-			if !slices.Contains(o.Opens, family) {
-				k.queues[family].fresh = k.version
-			}
+		if len(k.kept) > 0 {
+			k.outdate(op)
+		}
+	}
+}
+
+// outdate makes the answers old that are kept, but for the families of which the
+// operation, which begins, declares what it opens.
+func (k *Kernel) outdate(op int) {
+	o := &k.rules.Operations[op]
+	for _, family := range k.kept {
+		if !slices.Contains(o.Opens, family) {
+			k.queues[family].fresh = k.version
 		}
 	}
 }
 
 func (k *Kernel) end(op int, opens Opener) {
-	if k.runs[op]--; k.runs[op] == 0 {
+	q := &k.queues[op]
+	if q.runs--; q.runs == 0 {
 		k.runningOps.Remove(op)
 	}
-	o := &k.rules.Operations[op]
-	if !o.changes() {
-		return
+	if q.changes {
+		k.version++
+		if len(k.kept) > 0 {
+			k.opened(op, opens)
+		}
 	}
-	k.version++
+}
+
+// opened makes the answers old that are kept, but for those about keys that the
+// operation, which has ended, has not opened, as far as it declares that.
+func (k *Kernel) opened(op int, opens Opener) {
+	o := &k.rules.Operations[op]
 	for _, family := range k.kept { // all of them, in case opens does not return
 		q := &k.queues[family]
 		q.stands, q.fresh = q.fresh, k.version
@@ -836,10 +889,10 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	}
 	k.total--
 	k.passCursors(r)
-	if k.overtaken(r) {
-		q.due--
-	}
 	if k.counts() > 0 {
+		if k.overtaken(r) {
+			q.due--
+		}
 		q.longest = max(q.longest, min(k.bypasses(r), k.counts()))
 	}
 	l := k.lineOf(q, r)

@@ -11,10 +11,14 @@ import (
 type queue struct {
 	inside, gate, door list // in order of arrival
 	length             length
+	runs               int32 // how many run, those begun by Begin included
 
-	line        // of those inside, unless the operation is a family
-	each   bool // every request is asked by itself
-	sorted bool // by a tree; or else the order of consideration is that of arrival
+	line          // of those inside, unless the operation is a family
+	each     bool // every request is asked by itself
+	open     bool // nobody is asked: there is no guard
+	changes  bool // the operation changes the state
+	watchful bool // the guard looks at waiting counts
+	sorted   bool // by a tree; or else the order of consideration is that of arrival
 	// If each is asked, in order of arrival: the first inside that has not been
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
@@ -229,7 +233,7 @@ func (k *Kernel) failLine(q *queue, l *line, err error) {
 // stamp numbers the times between which no answer to a guard of the operation can
 // change from no to yes or back. Two counters that only grow make one.
 func (k *Kernel) stamp(op int) uint64 {
-	if k.rules.Operations[op].Looks&guards.AtWaiting != 0 {
+	if k.watchful && k.queues[op].watchful {
 		return k.version + k.counting
 	}
 	return k.version
@@ -311,7 +315,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 		return nil
 	default:
 		r := k.front(q, &q.line)
-		if r == nil || k.rules.Operations[op].Guard == "" {
+		if r == nil || q.open {
 			return r
 		}
 		if falsePart, err := k.askLine(q, &q.line, r); falsePart != "" || err != nil {
@@ -433,7 +437,7 @@ func (k *Kernel) answerOf(r *Request) *answer {
 
 // mayHold reports whether the guard of r is not known to be false.
 func (k *Kernel) mayHold(r *Request) bool {
-	if k.rules.Operations[r.Op].Guard == "" {
+	if k.queues[r.Op].open {
 		return true
 	}
 	a := k.answerOf(r)
