@@ -743,8 +743,16 @@ func (op *Operation[T, A, R]) record(ctx context.Context, o *Object[T], arg A, h
 
 // prepare makes r, which is a new record's, a request that is made in a manner.
 func (t *common) prepare(o *core, r *mailbox.Request, how manner) {
-	r.Leaf, r.Ticket = t.lendable(o), how == beginning
-	r.Told, r.Try, r.Patient = how >= telling, how == trying || how == attempting, how == calling
+	if r.Leaf = t.lendable(o); how == calling {
+		r.Told, r.Try, r.Patient = false, false, true // it has no Ticket
+	} else {
+		t.prepared(r, how)
+	}
+}
+
+func (t *common) prepared(r *mailbox.Request, how manner) {
+	r.Ticket, r.Told = how == beginning, how >= telling
+	r.Try, r.Patient = how == trying || how == attempting, false
 }
 
 // queue is the way through the kernel. If falsePart is not empty the caller has

@@ -119,6 +119,7 @@ type Config struct {
 	rest    uint64   // the word of an object that nobody owns, and at which nobody waits
 	parks   []uint64 // per operation: what those that wait for it add to that
 	bounded bool     // some waiting queue is
+	noted   bool     // something is noted of each request: what its policy wants to know, or when to look after it
 }
 
 // Dispatcher lends threads to objects.
@@ -168,6 +169,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		c.rest |= slow
 	}
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
+	c.noted = c.Rank != nil || c.Views || c.Patience > 0
 	c.parks = make([]uint64, len(c.Rules.Operations))
 	for op, o := range c.Rules.Operations {
 		c.bounded = c.bounded || o.Bound.Overflow != kernel.Unbounded
@@ -231,14 +233,18 @@ func (m *Mailbox) Queued(op int) int {
 
 // kernel returns the kernel, which belongs to the holder of mu.
 func (m *Mailbox) kernel() *kernel.Kernel {
-	k := m.queues.Load()
-	if k == nil {
-		k = kernel.New(m.config.Rules, m.host)
-		if c := m.closed; c != nil && !c.draining {
-			k.Close(c.err)
-		}
-		m.queues.Store(k)
+	if k := m.queues.Load(); k != nil {
+		return k
 	}
+	return m.newKernel()
+}
+
+func (m *Mailbox) newKernel() *kernel.Kernel {
+	k := kernel.New(m.config.Rules, m.host)
+	if c := m.closed; c != nil && !c.draining {
+		k.Close(c.err)
+	}
+	m.queues.Store(k)
 	return k
 }
 
@@ -352,12 +358,15 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
 	k := m.kernel()
-	if m.own() {
+	switch unknown := m.own(); {
+	case unknown && l.Changed:
+		k.Ran(l.Op, l.Opens)
+	case unknown:
 		k.Begin(l.Op)
-	}
-	if l.Changed {
+		k.Abandon(l.Op)
+	case l.Changed:
 		k.End(l.Op, l.Opens)
-	} else {
+	default:
 		k.Abandon(l.Op)
 	}
 	if l.Asked != 0 {
@@ -471,7 +480,9 @@ func (m *Mailbox) next(s *server) (r *Request, err error) {
 	k := m.kernel()
 	for {
 		next, err := k.NextFor(s.may)
-		m.hush()
+		if m.extras.Load() != nil {
+			m.hush()
+		}
 		if next == nil {
 			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() {
 				c.draining = false
@@ -501,10 +512,10 @@ func (m *Mailbox) next(s *server) (r *Request, err error) {
 			continue
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
-			r.lapsed, err = len(r.ran.last) == 0, gone
+			r.lapsed, err = r.trail == nil, gone
 		case gone != nil:
 			k.Withdraw(next)
-			r.lapsed, err = len(r.ran.last) == 0, gone
+			r.lapsed, err = r.trail == nil, gone
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)
 		}
@@ -529,55 +540,59 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 			// again, as a Try is decided by that; without any, those inside are asked
 			// here, so that there is no other turn unless one of them can start.
 			m.changed()
-			m.mu.Unlock()
-			out.settle()
-			m.workers().Dispatch(m)
+			m.hand(out)
 			return
 		}
 		m.out = out
 		r, err := m.next(&s)
 		m.out = nil
-		if r != nil {
-			m.changed() // or release says so
-		}
-		switch {
-		case r == nil:
+		if r == nil {
 			m.release()
 			m.mu.Unlock()
-			out.settle()
+			if out != nil {
+				out.settle()
+			}
 			return
+		}
+		m.changed() // or release says so
+		switch {
 		case err == kernel.ErrNoThread:
-			m.mu.Unlock()
-			out.settle()
-			m.workers().Dispatch(m)
+			m.hand(out)
 			return
 		case err == nil && !s.here(r):
 			m.pass(r, out)
 			return
 		}
 		m.mu.Unlock()
-		out.settle()
+		if out != nil {
+			out.settle()
+		}
 		r.retire()
 		if r != s.self {
 			s.lend--
 		}
-		switch {
-		case !m.carryOut(r, err):
+		if out = r; !m.carryOut(r, err) {
 			out = nil // it waits here again
 			if r == s.self && !r.called() {
 				s.self = nil // who has posted it has better things to do than to run all that follows
 			}
-		case r == s.self && r.called():
-			s.self, out, r.ended = nil, nil, true // its caller is here
-			if r.hop != nil {
-				s.lend = 0 // and has to take it to another object
+		} else if r == s.self {
+			if s.self = nil; r.called() {
+				out, r.ended = nil, true // its caller is here
+				if r.hop != nil {
+					s.lend = 0 // and has to take it to another object
+				}
 			}
-		case r == s.self:
-			s.self, out = nil, r
-		default:
-			out = r
 		}
 	}
+}
+
+// hand gives the object, which the caller owns, to a worker. It is called with mu
+// held, and releases it. Out has ended, and its caller is to be told; or it is nil.
+func (m *Mailbox) hand(out *Request) {
+	m.mu.Unlock()
+	out.settle()
+	m.workers().Dispatch(m)
 }
 
 // server is a goroutine that serves.
@@ -597,7 +612,7 @@ func (s *server) here(r *Request) bool {
 // selection runs.
 func (s *server) may(next *kernel.Request) bool {
 	r := next.Record.(*Request)
-	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && r.claim()
+	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && (r.sel == nil || r.claim())
 }
 
 // carryOut runs r, or fails it if err is not nil, and comes back with mu held. The
@@ -610,7 +625,11 @@ func (m *Mailbox) carryOut(r *Request, err error) bool {
 	}
 	r.Body.Run()
 	m.mu.Lock()
-	return m.over(r)
+	if r.hop != nil {
+		return m.over(r)
+	}
+	m.kernel().Complete(&r.Request)
+	return true
 }
 
 // pass gives the object, and r with it, to the caller that waits for r. The

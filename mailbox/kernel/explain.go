@@ -144,7 +144,7 @@ func (k *Kernel) whyHere(op int) Reason {
 	switch {
 	case k.held:
 		reason.Cause = Suspended
-	case !row.Meets(k.runningOps):
+	case !row.Meets(k.runningOps.Set):
 		return Reason{Cause: NoThread}
 	}
 	for other := k.runningOps.Next(0); other >= 0; other = k.runningOps.Next(other + 1) {

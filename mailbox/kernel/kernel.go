@@ -144,6 +144,17 @@ type KeyOpener interface {
 // Opener is KeyOpener.Opens for a request that the kernel has not seen.
 type Opener func(family int, open func(key any))
 
+// some is a set of some of the operations, and how many they are.
+type some struct {
+	guards.Set
+	n int
+}
+
+// join puts an operation into the set that is not in it, and leave takes out one
+// that is.
+func (s *some) join(op int)  { s.Add(op); s.n++ }
+func (s *some) leave(op int) { s.Remove(op); s.n-- }
+
 // AnyKey stands for all keys of a family: for a request of which nobody can tell
 // any more which keys it can have opened.
 var AnyKey any = new(int)
@@ -153,13 +164,13 @@ type Kernel struct {
 	rules  *Rules
 	object Object
 
-	queues []queue    // one per operation
-	inside guards.Set // operations with requests inside
-	gated  guards.Set // operations with requests at the gate
-	total  int        // requests that wait, those at the door not included
+	queues []queue // one per operation
+	inside some    // operations with requests inside
+	gated  some    // operations with requests at the gate
+	total  int     // requests that wait, those at the door not included
 
 	running    list
-	runningOps guards.Set // operations of which at least one runs
+	runningOps some // operations of which at least one runs
 
 	failed list  // requests that Next has yet to report as failed
 	closed error // set once the object takes no more requests
@@ -207,7 +218,7 @@ func New(rules *Rules, object Object) *Kernel {
 	k := &Kernel{
 		rules: rules, object: object,
 		queues: make([]queue, n),
-		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w : 3*w : 3*w], passed: sets[3*w:],
+		inside: some{Set: sets[:w:w]}, gated: some{Set: sets[w : 2*w : 2*w]}, runningOps: some{Set: sets[2*w : 3*w : 3*w]}, passed: sets[3*w:],
 		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded,
 		single:  rules.MaxBypass == 0 && (rules.Policy == nil || rules.Policy.Choose == nil),
 		counted: rules.CountBypass,
@@ -220,8 +231,10 @@ func New(rules *Rules, object Object) *Kernel {
 		k.watchful = k.watchful || o.Looks&guards.AtWaiting != 0
 		k.headed = k.headed || o.HeadOfLine
 		k.bounded = k.bounded || o.Bound.Overflow != Unbounded
-		q.each, q.changes, q.open, q.watchful = o.each(), o.changes(), o.Guard == "", o.Looks&guards.AtWaiting != 0
+		q.guard, q.each, q.changes, q.watchful = o.Guard, o.each(), o.changes(), o.Looks&guards.AtWaiting != 0
+		q.shared = !o.Family && o.Looks&guards.AtArgument == 0
 		q.sorted = o.Family || rules.Policy != nil && rules.Policy.Within
+		q.simple = q.shared && !q.sorted && !q.watchful && rules.MaxBypass == 0
 		if o.Family {
 			q.members = map[any]*line{}
 		}
@@ -231,6 +244,10 @@ func New(rules *Rules, object Object) *Kernel {
 				k.queues[family].kept, k.queues[family].fresh = true, 1
 			}
 		}
+	}
+	within := rules.Policy != nil && rules.Policy.Within
+	for op := range k.queues {
+		k.queues[op].joins = !k.watchful && !k.bounded && !within && !rules.Operations[op].HeadOfLine
 	}
 	return k
 }
@@ -244,9 +261,10 @@ func (k *Kernel) Arrive(r *Request) {
 		k.hasToWait(r)
 	}
 	r.state = AtGate
-	q.gate.push(r)
+	if q.gate.push(r); r.prev == nil {
+		k.gated.join(r.Op)
+	}
 	q.length.Add(one)
-	k.gated.Add(r.Op)
 	k.untried(q, r, 1)
 	if k.bounded && k.stuck(r) {
 		k.settled = k.step
@@ -280,9 +298,10 @@ func (k *Kernel) hasToWait(r *Request) { r.rest = k.rests - 1 }
 func (k *Kernel) enter(r *Request, longer uint64) {
 	q := &k.queues[r.Op]
 	r.state = Inside
-	q.inside.insert(r)
+	if q.inside.insert(r); q.inside.first == q.inside.last {
+		k.inside.join(r.Op)
+	}
 	q.length.Add(longer)
-	k.inside.Add(r.Op)
 	k.counting++
 	k.entered = max(k.entered, r.seq)
 	l := k.lineOf(q, r)
@@ -290,7 +309,7 @@ func (k *Kernel) enter(r *Request, longer uint64) {
 	switch {
 	case q.sorted:
 		k.sort(q, l, r)
-	case q.unasked == nil || r.seq < q.unasked.seq:
+	case q.each && (q.unasked == nil || r.seq < q.unasked.seq):
 		q.unasked = r
 	}
 }
@@ -459,8 +478,7 @@ func (r *Request) Fresh() { r.arrival, r.seq = 0, 0 }
 // false, by somebody who has the object to himself. It reports false, and does
 // nothing, if anybody else has to be considered first.
 func (k *Kernel) Join(r *Request, falsePart string) bool {
-	if k.watchful || k.closed != nil || k.held || k.gated.Next(0) >= 0 || k.failed.first != nil || k.Runs() ||
-		k.bounded || k.rules.Policy != nil && k.rules.Policy.Within || k.rules.Operations[r.Op].HeadOfLine {
+	if k.closed != nil || k.held || k.gated.n > 0 || k.runningOps.n > 0 || k.failed.first != nil || !k.queues[r.Op].joins {
 		return false
 	}
 	k.register(r)
@@ -514,29 +532,33 @@ func (k *Kernel) Abandon(op int) {
 	k.log(Abandoned, op, nil, "")
 	q := &k.queues[op]
 	if q.runs--; q.runs == 0 {
-		k.runningOps.Remove(op)
+		k.runningOps.leave(op)
 	}
 }
 
 // Refuted says that the guard of r, which has just arrived, has been asked and
 // is false. Nothing runs that may have changed the state since.
 func (k *Kernel) Refuted(r *Request, falsePart string) {
-	q, o := &k.queues[r.Op], &k.rules.Operations[r.Op]
-	switch {
-	case o.Family:
-		if r.state == Inside {
-			k.log(Answered, r.Op, r, falsePart)
-			l := q.members[r.Key]
-			k.note(&l.answer, r.Op, falsePart)
-			l.note(no(l.answer))
-		}
-	case o.Looks&guards.AtArgument != 0:
+	q := &k.queues[r.Op]
+	if q.shared {
+		k.log(Answered, r.Op, nil, falsePart)
+		k.note(&q.answer, r.Op, falsePart)
+	} else {
+		k.refuted(q, r, falsePart)
+	}
+}
+
+// refuted is Refuted for a guard that looks at the argument.
+func (k *Kernel) refuted(q *queue, r *Request, falsePart string) {
+	if q.members == nil {
 		k.log(Answered, r.Op, r, falsePart)
 		k.note(&r.answer, r.Op, falsePart)
 		r.note()
-	default:
-		k.log(Answered, r.Op, nil, falsePart)
-		k.note(&q.answer, r.Op, falsePart)
+	} else if r.state == Inside {
+		k.log(Answered, r.Op, r, falsePart)
+		l := q.members[r.Key]
+		k.note(&l.answer, r.Op, falsePart)
+		l.note(no(l.answer))
 	}
 }
 
@@ -590,22 +612,22 @@ func (k *Kernel) tryingFailed(op int, err error) {
 // order up to the operation open, whose guard holds; if open is -1 none does. Each
 // of them consists of one part; a family among them has one key with waiters.
 func (k *Kernel) Answered(operations uint64, open int) {
-	for op := k.inside.Next(0); op >= 0 && (open < 0 || op <= open); op = k.inside.Next(op + 1) {
-		if op > 63 || operations>>op&1 == 0 {
-			continue
-		}
-		falsePart := ""
+	asked := guards.Set{operations & k.inside.Set[0]}
+	for op := asked.Next(0); op >= 0; op = asked.Next(op + 1) {
+		falsePart, q := "", &k.queues[op]
 		if op != open {
-			falsePart = k.rules.Operations[op].Guard
+			falsePart = q.guard
 		}
-		q := &k.queues[op]
 		q.asked++
 		if q.members != nil {
 			k.answeredFor(k.Only(op), falsePart)
-			continue
+		} else {
+			k.log(Answered, op, nil, falsePart)
+			k.note(&q.answer, op, falsePart)
 		}
-		k.log(Answered, op, nil, falsePart)
-		k.note(&q.answer, op, falsePart)
+		if op == open {
+			return
+		}
 	}
 }
 
@@ -765,18 +787,18 @@ func (k *Kernel) Idle() bool {
 
 // Waits reports whether any request waits, or has failed and is not yet reported.
 func (k *Kernel) Waits() bool {
-	return k.inside.Next(0) >= 0 || k.gated.Next(0) >= 0 || k.failed.first != nil || k.doors > 0
+	return k.inside.n > 0 || k.gated.n > 0 || k.failed.first != nil || k.doors > 0
 }
 
 // Runs reports whether any request runs.
-func (k *Kernel) Runs() bool { return k.runningOps.Next(0) >= 0 }
+func (k *Kernel) Runs() bool { return k.runningOps.n > 0 }
 
 // Inside returns the set of operations with requests that wait inside. It
 // belongs to the kernel: do not change or keep it.
-func (k *Kernel) Inside() guards.Set { return k.inside }
+func (k *Kernel) Inside() guards.Set { return k.inside.Set }
 
 // AtGate reports whether any request waits to be let in.
-func (k *Kernel) AtGate() bool { return k.gated.Next(0) >= 0 }
+func (k *Kernel) AtGate() bool { return k.gated.n > 0 }
 
 // AtDoor reports whether any request waits for room in a queue.
 func (k *Kernel) AtDoor() bool { return k.doors > 0 }
@@ -795,7 +817,7 @@ func (k *Kernel) start(r *Request) {
 func (k *Kernel) begin(op int) {
 	q := &k.queues[op]
 	if q.runs++; q.runs == 1 {
-		k.runningOps.Add(op)
+		k.runningOps.join(op)
 	}
 	if q.changes {
 		k.version++
@@ -819,7 +841,7 @@ func (k *Kernel) outdate(op int) {
 func (k *Kernel) end(op int, opens Opener) {
 	q := &k.queues[op]
 	if q.runs--; q.runs == 0 {
-		k.runningOps.Remove(op)
+		k.runningOps.leave(op)
 	}
 	if q.changes {
 		k.version++
@@ -901,7 +923,7 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 		q.unasked = r.next
 	}
 	if q.inside.remove(r); q.inside.first == nil {
-		k.inside.Remove(r.Op)
+		k.inside.leave(r.Op)
 	}
 	if r.placed() {
 		l.tree.remove(r.node)
@@ -935,7 +957,7 @@ func (k *Kernel) leaveGate(r *Request) {
 	q := &k.queues[r.Op]
 	k.untried(q, r, -1)
 	if q.gate.remove(r); q.gate.first == nil {
-		k.gated.Remove(r.Op)
+		k.gated.leave(r.Op)
 	}
 }
 
@@ -971,7 +993,7 @@ func (k *Kernel) evict() (*Request, error) {
 // barred reports whether something runs that conflicts with the operation, or the
 // object is held: then everything conflicts with what is done to it.
 func (k *Kernel) barred(op int) bool {
-	return k.held || k.rules.Conflicts.Row(op).Meets(k.runningOps)
+	return k.held || k.runningOps.n > 0 && k.rules.Conflicts.Row(op).Meets(k.runningOps.Set)
 }
 
 // admit lets requests in from the gate, in order of arrival, until one opens a

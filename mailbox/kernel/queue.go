@@ -14,11 +14,14 @@ type queue struct {
 	runs               int32 // how many run, those begun by Begin included
 
 	line          // of those inside, unless the operation is a family
-	each     bool // every request is asked by itself
-	open     bool // nobody is asked: there is no guard
-	changes  bool // the operation changes the state
-	watchful bool // the guard looks at waiting counts
-	sorted   bool // by a tree; or else the order of consideration is that of arrival
+	guard  string // its name; empty if there is none
+	shared bool   // it is over the state alone: there is one line
+	simple bool   // besides, it does not look at waiting counts, those inside are in order of arrival, and bypasses have no bound
+	each   bool   // every request is asked by itself
+	sorted bool   // by a tree; or else the order of consideration is that of arrival
+	// changes says that the operation changes the state, watchful that its guard looks
+	// at waiting counts, and joins that Join may be of use.
+	changes, watchful, joins bool
 	// If each is asked, in order of arrival: the first inside that has not been
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
@@ -275,6 +278,12 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
+	if q.simple && (q.guard == "" || q.answer.given && q.answer.stamp == k.version) {
+		if q.answer.falsePart != "" && q.guard != "" {
+			return nil
+		}
+		return q.inside.first
+	}
 	fresh := k.fresh(op) // also if one fails, which changes the waiting counts: once round is enough
 	switch {
 	case q.members != nil:
@@ -315,7 +324,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 		return nil
 	default:
 		r := k.front(q, &q.line)
-		if r == nil || q.open {
+		if r == nil || q.guard == "" {
 			return r
 		}
 		if falsePart, err := k.askLine(q, &q.line, r); falsePart != "" || err != nil {
@@ -437,7 +446,7 @@ func (k *Kernel) answerOf(r *Request) *answer {
 
 // mayHold reports whether the guard of r is not known to be false.
 func (k *Kernel) mayHold(r *Request) bool {
-	if k.queues[r.Op].open {
+	if k.queues[r.Op].guard == "" {
 		return true
 	}
 	a := k.answerOf(r)
