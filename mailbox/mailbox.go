@@ -143,7 +143,7 @@ type Mailbox struct {
 	// package into what a user's package instantiates.
 	Word atomic.Uint64
 
-	watched atomic.Uint64 // operations with waiters whose guards the fast path asks
+	watched uint64 // operations with waiters whose guards the fast path asks; the owner's, who stores and loads it between two swaps of the word
 	config  *Config
 	host    Host
 
@@ -313,8 +313,8 @@ type Leaving struct {
 	Opens kernel.Opener
 }
 
-// Watched returns the operations that wait with plain guards, as Asked.
-func (m *Mailbox) Watched() uint64 { return m.watched.Load() }
+// Watched returns the operations that wait with plain guards, as Asked, to the owner.
+func (m *Mailbox) Watched() uint64 { return m.watched }
 
 // Look asks the guards that are waited for, unless l says what they answer, and
 // gives the object back if nobody can start. If it reports false the caller still
@@ -334,7 +334,7 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 			return false
 		}
 		if w&parked != 0 && l.Asked == 0 {
-			l.Asked = m.watched.Load()
+			l.Asked = m.watched
 			l.Open = m.host.Open(l.Asked)
 		}
 		if l.Asked != 0 && l.Open >= 0 {
@@ -434,8 +434,8 @@ func (m *Mailbox) release() {
 	}
 	// Where nobody waits nobody looks at the set. But a guard that requests carry is
 	// not kept longer than they are.
-	if old := m.watched.Load(); old != watched && (w&parked != 0 || old>>(uint(m.config.Carried)-1)&1 != 0) {
-		m.watched.Store(watched) // before the word: who sees parked sees the set
+	if old := m.watched; old != watched && (w&parked != 0 || old>>(uint(m.config.Carried)-1)&1 != 0) {
+		m.watched = watched // before the word: whoever takes the object and finds parked sees the set
 		m.host.Watch(watched)
 	}
 	if carrier != nil {

@@ -234,7 +234,6 @@ func New(rules *Rules, object Object) *Kernel {
 		q.guard, q.each, q.changes, q.watchful = o.Guard, o.each(), o.changes(), o.Looks&guards.AtWaiting != 0
 		q.shared = !o.Family && o.Looks&guards.AtArgument == 0
 		q.sorted = o.Family || rules.Policy != nil && rules.Policy.Within
-		q.simple = q.shared && !q.sorted && !q.watchful && rules.MaxBypass == 0
 		if o.Family {
 			q.members = map[any]*line{}
 		}
@@ -247,7 +246,9 @@ func New(rules *Rules, object Object) *Kernel {
 	}
 	within := rules.Policy != nil && rules.Policy.Within
 	for op := range k.queues {
-		k.queues[op].joins = !k.watchful && !k.bounded && !within && !rules.Operations[op].HeadOfLine
+		q := &k.queues[op]
+		q.simple = q.shared && !q.sorted && !q.watchful && k.counted == 0 && !k.bounded
+		q.joins = !k.watchful && !k.bounded && !within && !rules.Operations[op].HeadOfLine
 	}
 	return k
 }
@@ -304,6 +305,10 @@ func (k *Kernel) enter(r *Request, longer uint64) {
 	q.length.Add(longer)
 	k.counting++
 	k.entered = max(k.entered, r.seq)
+	if q.simple {
+		q.latest = max(q.latest, r.seq)
+		return
+	}
 	l := k.lineOf(q, r)
 	l.latest = max(l.latest, r.seq)
 	switch {
@@ -885,6 +890,23 @@ func (k *Kernel) leave(r *Request) {
 	if k.Waited(r) {
 		q.waited++
 	}
+	if !q.simple || r.state != Inside {
+		k.leaveOther(q, r)
+		return
+	}
+	// This is take, for a queue of which there is no more to know.
+	k.total--
+	k.passCursors(r)
+	if q.inside.remove(r); q.inside.first == nil {
+		k.inside.leave(r.Op)
+		q.answer.given = false
+	}
+	q.length.Add(^(one | indoors) + 1)
+	k.counting++
+}
+
+// leaveOther is leave where it takes more.
+func (k *Kernel) leaveOther(q *queue, r *Request) {
 	if r.extra {
 		k.notExtra(r)
 	}

@@ -16,7 +16,7 @@ type queue struct {
 	line          // of those inside, unless the operation is a family
 	guard  string // its name; empty if there is none
 	shared bool   // it is over the state alone: there is one line
-	simple bool   // besides, it does not look at waiting counts, those inside are in order of arrival, and bypasses have no bound
+	simple bool   // besides, it does not look at waiting counts, those inside are in order of arrival, and neither bypasses nor requests are counted
 	each   bool   // every request is asked by itself
 	sorted bool   // by a tree; or else the order of consideration is that of arrival
 	// changes says that the operation changes the state, watchful that its guard looks
