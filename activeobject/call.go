@@ -507,9 +507,9 @@ type request[T, A, R any] struct {
 
 // call is what a request is whatever its types, besides a mailbox.Request.
 type call struct {
+	filtered *filtered       // what it has passed of interceptors
 	ctx      context.Context // of a body that takes one
 	letter                   // that it came by
-	filtered *filtered       // what it has passed of interceptors
 	pooled   bool            // back to its pool when nobody needs it any more
 	begun    bool            // its body has begun to run
 }

@@ -31,6 +31,18 @@ type Body interface {
 type Request struct {
 	Body Body
 	kernel.Request
+
+	ctx   context.Context // its caller's
+	since time.Duration   // when it arrived, on Now's clock
+	sel   *Selection      // it is one of several, of which one is to run
+	frame *Frame          // of a body that may call other objects
+	view  *Candidate      // as its policy sees it, if that wants to
+
+	vigils atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
+
+	// What its end looks at is together, as there may be very many, with what follows
+	// in a Pending.
+
 	// Leaf bodies neither block nor call out, so that any goroutine may run
 	// them on behalf of their caller.
 	Leaf bool
@@ -55,19 +67,11 @@ type Request struct {
 	// from one to another; box changes under the mu of the one that it leaves, and
 	// what the kernel knows of the request under that of the one that it is in.
 	// So who has locked the box, and finds that it still is, may look: see lock.
-	box   atomic.Pointer[Mailbox]
-	since time.Duration   // when it arrived, on Now's clock
-	ctx   context.Context // its caller's
-	wake  chan struct{}   // of a Call, or with a Ticket: one token, when it is granted or has ended
-
-	// Most requests have none of these.
-	sel     *Selection               // it is one of several, of which one is to run
-	hop     *Hop                     // its body has asked for this, and has returned
-	trail   *trail                   // it has been requeued
-	frame   *Frame                   // of a body that may call other objects
-	view    *Candidate               // as its policy sees it, if that wants to
-	unwatch func() bool              // of a Post: ends the watch over its context; guarded by mu until it runs
-	vigils  atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
+	box     atomic.Pointer[Mailbox]
+	wake    chan struct{} // of a Call, or with a Ticket: one token, when it is granted or has ended
+	hop     *Hop          // its body has asked for this, and has returned
+	trail   *trail        // it has been requeued
+	unwatch func() bool   // of a Post: ends the watch over its context; guarded by mu until it runs
 
 	Completion // of a Post
 }

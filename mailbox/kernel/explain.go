@@ -122,7 +122,7 @@ func (k *Kernel) Why(r *Request) Reason {
 	}
 	reason := k.whyHere(r.Op)
 	a := k.answerOf(r)
-	if r.state == Inside && a.given && a.falsePart != "" {
+	if r.state == Inside && a.stamp != 0 && a.falsePart != "" {
 		reason.Guard, reason.Step = a.falsePart, a.step
 	}
 	switch {

@@ -285,7 +285,7 @@ func (k *Kernel) register(r *Request) *queue {
 	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
 	r.bypassed = 0
-	r.answer.given = false
+	r.answer.stamp = 0
 	r.rest = k.rests
 	k.total++
 	return &k.queues[r.Op]
@@ -873,7 +873,7 @@ func (k *Kernel) opened(op int, opens Opener) {
 			if key == AnyKey {
 				q.fresh = k.version
 			} else if l := q.members[key]; l != nil {
-				l.answer.given = false
+				l.answer.stamp = 0
 				l.note(0)
 			}
 		})
@@ -899,7 +899,7 @@ func (k *Kernel) leave(r *Request) {
 	k.passCursors(r)
 	if q.inside.remove(r); q.inside.first == nil {
 		k.inside.leave(r.Op)
-		q.answer.given = false
+		q.answer.stamp = 0
 	}
 	q.length.Add(^(one | indoors) + 1)
 	k.counting++
@@ -954,7 +954,7 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	case first == nil:
 		// Nobody watches this guard any more: the fast path may change the state
 		// without asking it, so what it said is worth nothing.
-		l.answer.given = false
+		l.answer.stamp = 0
 		l.passed = l.passed[:0]
 	case old && len(l.passed) > 0:
 		l.passed = slices.DeleteFunc(l.passed, func(seq uint64) bool { return seq < first.seq })
@@ -970,7 +970,7 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 // have left without coming inside.
 func (q *queue) unwatched() {
 	if q.inside.first == nil && q.gate.first == nil {
-		q.answer.given = false
+		q.answer.stamp = 0
 	}
 }
 
@@ -1129,7 +1129,7 @@ func (k *Kernel) wouldWait(r *Request) error {
 		if op.HeadOfLine && !op.Family && q.inside.first != nil {
 			return &Refused{Operation: op.Name, Behind: op.Name}
 		}
-		if a := &r.answer; a.given && a.stamp == k.stamp(r.Op) {
+		if a := &r.answer; a.stamp == k.stamp(r.Op) {
 			falsePart = a.falsePart
 			break
 		}

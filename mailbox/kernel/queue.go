@@ -69,15 +69,14 @@ type line struct {
 
 // answer is what a guard said, and when.
 type answer struct {
-	given     bool
 	falsePart string
-	stamp     uint64 // see Kernel.stamp
+	stamp     uint64 // see Kernel.stamp; 0 if there is none
 	step      uint64
 }
 
 // no returns the stamp of an answer that is no, and else 0.
 func no(a answer) uint64 {
-	if a.given && a.falsePart != "" {
+	if a.falsePart != "" {
 		return a.stamp
 	}
 	return 0
@@ -252,12 +251,12 @@ func (k *Kernel) fresh(op int) uint64 {
 
 // current reports whether an answer still stands.
 func (k *Kernel) current(op int, a *answer) bool {
-	return a.given && (a.stamp == k.stamp(op) || a.falsePart != "" && a.stamp >= k.fresh(op))
+	return a.stamp != 0 && (a.stamp == k.stamp(op) || a.falsePart != "" && a.stamp >= k.fresh(op))
 }
 
 // note makes a what a guard of the operation has just said.
 func (k *Kernel) note(a *answer, op int, falsePart string) {
-	a.given, a.stamp, a.step = true, k.stamp(op), k.step
+	a.stamp, a.step = k.stamp(op), k.step
 	if a.falsePart != falsePart { // mostly the same as last time
 		a.falsePart = falsePart
 	}
@@ -278,7 +277,7 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
-	if q.simple && (q.guard == "" || q.answer.given && q.answer.stamp == k.version) {
+	if q.simple && (q.guard == "" || q.answer.stamp == k.version) {
 		if q.answer.falsePart != "" && q.guard != "" {
 			return nil
 		}
@@ -312,7 +311,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 		stamp := k.stamp(op)
 		for q.restart(fresh); q.unasked != nil; {
 			r := q.unasked
-			if a := &r.answer; (!a.given || a.stamp != stamp) && !k.ask(q, r) {
+			if a := &r.answer; a.stamp != stamp && !k.ask(q, r) {
 				stamp = k.stamp(op)
 				continue // it has failed, which moved unasked on
 			}
@@ -364,13 +363,15 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 		falsePart, err = k.object.AskState(r.Op)
 	}
 	if err != nil {
-		l.answer.given = false // also if a Try has asked, and someone at the gate had brought an answer
+		l.answer.stamp = 0 // also if a Try has asked, and someone at the gate had brought an answer
 		k.failLine(q, l, err)
 		return "", err
 	}
 	k.log(Answered, r.Op, asked, falsePart)
 	k.note(&l.answer, r.Op, falsePart)
-	l.answer.given = l.oldest(q) != nil // or else a Try has asked, and nobody watches the guard
+	if l.oldest(q) == nil { // a Try has asked, and nobody watches the guard
+		l.answer.stamp = 0
+	}
 	if q.members != nil {
 		l.note(no(l.answer))
 	}
