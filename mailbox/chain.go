@@ -194,10 +194,11 @@ func (r *Request) moved() {
 // watch adds a vigil over r, and unwatched takes it away, if it is one. The caller
 // holds graph.
 func (r *Request) watch(v *vigil) {
-	all := []*vigil{v}
+	var all []*vigil
 	if old := r.vigils.Load(); old != nil {
-		all = append(all, *old...)
+		all = slices.Clone(*old)
 	}
+	all = append(all, v)
 	r.vigils.Store(&all)
 }
 

@@ -617,6 +617,9 @@ func (k *Kernel) tryingFailed(op int, err error) {
 // order up to the operation open, whose guard holds; if open is -1 none does. Each
 // of them consists of one part; a family among them has one key with waiters.
 func (k *Kernel) Answered(operations uint64, open int) {
+	if open >= 0 {
+		operations &= 2<<open - 1 // who comes after it has not been asked, whether it still waits or not
+	}
 	asked := guards.Set{operations & k.inside.Set[0]}
 	for op := asked.Next(0); op >= 0; op = asked.Next(op + 1) {
 		falsePart, q := "", &k.queues[op]
@@ -629,9 +632,6 @@ func (k *Kernel) Answered(operations uint64, open int) {
 		} else {
 			k.log(Answered, op, nil, falsePart)
 			k.note(&q.answer, op, falsePart)
-		}
-		if op == open {
-			return
 		}
 	}
 }
