@@ -143,7 +143,10 @@ type Mailbox struct {
 	// package into what a user's package instantiates.
 	Word atomic.Uint64
 
-	watched uint64 // operations with waiters whose guards the fast path asks; the owner's, who stores and loads it between two swaps of the word
+	// watched are the operations with waiters whose guards the fast path asks. It is
+	// the owner's, like the state: who has stored it gives the object back with parked
+	// in the word, and who loads it has taken the object by a swap that found parked.
+	watched uint64
 	config  *Config
 	host    Host
 
@@ -435,7 +438,7 @@ func (m *Mailbox) release() {
 	// Where nobody waits nobody looks at the set. But a guard that requests carry is
 	// not kept longer than they are.
 	if old := m.watched; old != watched && (w&parked != 0 || old>>(uint(m.config.Carried)-1)&1 != 0) {
-		m.watched = watched // before the word: whoever takes the object and finds parked sees the set
+		m.watched = watched // before the word: see there
 		m.host.Watch(watched)
 	}
 	if carrier != nil {

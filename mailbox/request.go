@@ -212,8 +212,9 @@ func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, no
 // object back. If somebody has come meanwhile, or the kernel has others to
 // consider, it does nothing and reports false.
 //
-// It does not engage: as long as it holds mu nobody else can, and then the object is
-// free.
+// It does not engage. Of an object that is held and not engaged nobody writes the word
+// but its owner, who is the caller, and whoever engages, who needs mu. So as long as
+// the caller holds mu nobody can tell the difference, and then the object is free.
 func (m *Mailbox) join(r *Request, falsePart string) bool {
 	if m.Word.Load()&engaged != 0 {
 		return false
