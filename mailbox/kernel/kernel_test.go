@@ -174,3 +174,57 @@ func TestRefutationIsForgottenWithTheRequestItWasFor(t *testing.T) {
 		})
 	}
 }
+
+// Guards are asked up to the first that holds. If nobody waits for that one any more,
+// nothing is known of the next ones, and they are asked.
+func TestWhatWasNotAskedIsAsked(t *testing.T) {
+	k := kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{
+			{Name: "first", Kind: kernel.Entry, Guard: "one", Looks: guards.AtState},
+			{Name: "second", Kind: kernel.Entry, Guard: "two", Looks: guards.AtState},
+		},
+		Conflicts: guards.Exclusive("first", "second"),
+	}, always{})
+	gone, waits := &kernel.Request{}, &kernel.Request{Op: 1}
+	require.True(t, k.Join(gone, "one"))
+	require.True(t, k.Join(waits, "two"))
+	k.Begin(0)
+	require.True(t, k.Withdraw(gone))
+	k.End(0, nil)
+	k.Answered(0b11, 0)
+	started, err := k.Next()
+	require.NoError(t, err)
+	require.Same(t, waits, started)
+}
+
+// Ran is Begin and End in one.
+func TestRanIsBeginAndEnd(t *testing.T) {
+	for _, opens := range [][]int{nil, {0}} {
+		var logs [2][]kernel.Event
+		for i := range logs {
+			k := kernel.New(&kernel.Rules{
+				Operations: []kernel.Operation{
+					{Name: "wait", Kind: kernel.Entry, Guard: "its turn", Looks: guards.AtArgument, Family: true},
+					{Name: "open", Kind: kernel.Procedure, Opens: opens},
+				},
+				Conflicts: guards.Exclusive("wait", "open"),
+				Log:       func(e kernel.Event) { logs[i] = append(logs[i], e) },
+			}, always{})
+			open := func(_ int, open func(any)) { open(-1) }
+			for _, key := range []int{7, -1} {
+				k.Join(&kernel.Request{Key: key}, "its turn")
+			}
+			if i == 0 {
+				k.Begin(1)
+				k.End(1, open)
+			} else {
+				k.Ran(1, open)
+			}
+			started, err := k.Next()
+			require.NoError(t, err)
+			require.Equal(t, -1, started.Key)
+			require.EqualValues(t, 1, k.Stats(1).Starts)
+		}
+		require.Equal(t, logs[0], logs[1])
+	}
+}

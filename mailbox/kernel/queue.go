@@ -11,10 +11,17 @@ import (
 type queue struct {
 	inside, gate, door list // in order of arrival
 	length             length
+	runs               int32 // how many run, those begun by Begin included
 
-	line        // of those inside, unless the operation is a family
-	each   bool // every request is asked by itself
-	sorted bool // by a tree; or else the order of consideration is that of arrival
+	line          // of those inside, unless the operation is a family
+	guard  string // its name; empty if there is none
+	shared bool   // it is over the state alone: there is one line
+	simple bool   // besides, it does not look at waiting counts, those inside are in order of arrival, and neither bypasses nor requests are counted
+	each   bool   // every request is asked by itself
+	sorted bool   // by a tree; or else the order of consideration is that of arrival
+	// changes says that the operation changes the state, watchful that its guard looks
+	// at waiting counts, and joins that Join may be of use.
+	changes, watchful, joins bool
 	// If each is asked, in order of arrival: the first inside that has not been
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
@@ -62,15 +69,14 @@ type line struct {
 
 // answer is what a guard said, and when.
 type answer struct {
-	given     bool
 	falsePart string
-	stamp     uint64 // see Kernel.stamp
+	stamp     uint64 // see Kernel.stamp; 0 if there is none
 	step      uint64
 }
 
 // no returns the stamp of an answer that is no, and else 0.
 func no(a answer) uint64 {
-	if a.given && a.falsePart != "" {
+	if a.falsePart != "" {
 		return a.stamp
 	}
 	return 0
@@ -229,7 +235,7 @@ func (k *Kernel) failLine(q *queue, l *line, err error) {
 // stamp numbers the times between which no answer to a guard of the operation can
 // change from no to yes or back. Two counters that only grow make one.
 func (k *Kernel) stamp(op int) uint64 {
-	if k.rules.Operations[op].Looks&guards.AtWaiting != 0 {
+	if k.watchful && k.queues[op].watchful {
 		return k.version + k.counting
 	}
 	return k.version
@@ -245,12 +251,12 @@ func (k *Kernel) fresh(op int) uint64 {
 
 // current reports whether an answer still stands.
 func (k *Kernel) current(op int, a *answer) bool {
-	return a.given && (a.stamp == k.stamp(op) || a.falsePart != "" && a.stamp >= k.fresh(op))
+	return a.stamp != 0 && (a.stamp == k.stamp(op) || a.falsePart != "" && a.stamp >= k.fresh(op))
 }
 
 // note makes a what a guard of the operation has just said.
 func (k *Kernel) note(a *answer, op int, falsePart string) {
-	a.given, a.stamp, a.step = true, k.stamp(op), k.step
+	a.stamp, a.step = k.stamp(op), k.step
 	if a.falsePart != falsePart { // mostly the same as last time
 		a.falsePart = falsePart
 	}
@@ -271,6 +277,12 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
+	if q.simple && (q.guard == "" || q.answer.stamp == k.version) {
+		if q.answer.falsePart != "" && q.guard != "" {
+			return nil
+		}
+		return q.inside.first
+	}
 	fresh := k.fresh(op) // also if one fails, which changes the waiting counts: once round is enough
 	switch {
 	case q.members != nil:
@@ -299,7 +311,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 		stamp := k.stamp(op)
 		for q.restart(fresh); q.unasked != nil; {
 			r := q.unasked
-			if a := &r.answer; (!a.given || a.stamp != stamp) && !k.ask(q, r) {
+			if a := &r.answer; a.stamp != stamp && !k.ask(q, r) {
 				stamp = k.stamp(op)
 				continue // it has failed, which moved unasked on
 			}
@@ -311,7 +323,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 		return nil
 	default:
 		r := k.front(q, &q.line)
-		if r == nil || k.rules.Operations[op].Guard == "" {
+		if r == nil || q.guard == "" {
 			return r
 		}
 		if falsePart, err := k.askLine(q, &q.line, r); falsePart != "" || err != nil {
@@ -351,13 +363,15 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 		falsePart, err = k.object.AskState(r.Op)
 	}
 	if err != nil {
-		l.answer.given = false // also if a Try has asked, and someone at the gate had brought an answer
+		l.answer.stamp = 0 // also if a Try has asked, and someone at the gate had brought an answer
 		k.failLine(q, l, err)
 		return "", err
 	}
 	k.log(Answered, r.Op, asked, falsePart)
 	k.note(&l.answer, r.Op, falsePart)
-	l.answer.given = l.oldest(q) != nil // or else a Try has asked, and nobody watches the guard
+	if l.oldest(q) == nil { // a Try has asked, and nobody watches the guard
+		l.answer.stamp = 0
+	}
 	if q.members != nil {
 		l.note(no(l.answer))
 	}
@@ -433,7 +447,7 @@ func (k *Kernel) answerOf(r *Request) *answer {
 
 // mayHold reports whether the guard of r is not known to be false.
 func (k *Kernel) mayHold(r *Request) bool {
-	if k.rules.Operations[r.Op].Guard == "" {
+	if k.queues[r.Op].guard == "" {
 		return true
 	}
 	a := k.answerOf(r)

@@ -23,16 +23,14 @@ const (
 // Request is one call of one operation on its way through a kernel. It can be
 // used again once it is Done.
 type Request struct {
-	// What is looked at when very many wait comes first.
+	// What is looked at when very many wait comes first, and what leaving takes.
 
 	// Record is whatever the user of the kernel wants to find again with the
 	// request. The kernel does not look at it.
 	Record any
 
 	next, prev *Request
-	node       *node  // made when it is first sorted
 	answer     answer // of a guard over arguments
-	seq        uint64 // the order of arrival: see Kernel.newest
 	bypassed   int32
 	state      State
 	extra      bool // among Kernel.extras
@@ -44,16 +42,19 @@ type Request struct {
 	// so; others are refused.
 	Patient bool
 	// Op is the number of the operation.
-	Op int
+	Op   int
+	rest uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
+
+	seq     uint64 // the order of arrival: see Kernel.newest
+	came    uint64 // seq when it came to the gate: who is there may not be passed; 0 if it has been requeued
+	arrival uint64
+	node    *node // made when it is first sorted
+	err     error // while Failed
+
 	// Key tells the requests of a family apart. It must be comparable.
 	Key any
 	// Rank is for the policy Ranked.
 	Rank int64
-
-	came    uint64 // seq when it came to the gate: who is there may not be passed; 0 if it has been requeued
-	arrival uint64
-	rest    uint64 // Kernel.rests when it arrived: it has had to wait if that is not the same any more
-	err     error  // while Failed
 }
 
 // State returns where the request is.
