@@ -225,11 +225,11 @@ func (f *Frame) check(goal Awaited, by quitter) error {
 type search struct {
 	frame *Frame
 	// held are the objects on the way that no request can get into, as far as is
-	// known, and the bodies that run there.
+	// known, and the bodies that are in the way there.
 	held  map[*Mailbox][]*Frame
 	joins map[*Join]bool // what has been found out about those, since held last changed
 	// For writing down the circle: the objects and joins that are in it, and where in
-	// the body's own chain it begins.
+	// the body's own chain it begins, once it has come back there.
 	told  map[any]bool
 	start *Frame
 }
@@ -241,6 +241,9 @@ type search struct {
 // not do to follow edges until one leads back. Instead, every object on the way
 // counts as held up at first; then those are struck out that are not, as each body
 // in them can go on, until nothing changes. What is left is held up for good.
+//
+// Of several things of which each would do to hold up another the first is told of.
+// As there was no circle before, whatever is told leads back to the chain in the end.
 func (f *Frame) circle(goal Awaited) []Link {
 	s := &search{frame: f, held: map[*Mailbox][]*Frame{}, joins: map[*Join]bool{}}
 	s.collect(goal)
@@ -257,9 +260,9 @@ func (f *Frame) circle(goal Awaited) []Link {
 	if !goal.stuck(s) {
 		return nil
 	}
-	s.told, s.start = map[any]bool{}, f
-	path, back := goal.way(s, f.String())
-	if !back {
+	s.told = map[any]bool{}
+	path := goal.way(s, f.String())
+	if s.start == nil {
 		return nil
 	}
 	// Out of the object along the own chain, and through the others back.
@@ -299,19 +302,40 @@ func (s *search) collect(goal Awaited) {
 	})
 }
 
-// stuck reports whether the body waits for something that is held up.
+// stuck reports whether the body waits for something that is held up, or is one of
+// the chain.
 func (s *search) stuck(f *Frame) bool {
-	return slices.ContainsFunc(f.waits, func(e edge) bool { return e.stands(f) && e.goal.stuck(s) })
+	_, stuck := s.hold(f)
+	return stuck || s.own(f)
+}
+
+// hold returns what the body waits for that is held up.
+func (s *search) hold(f *Frame) (e edge, stuck bool) {
+	i := slices.IndexFunc(f.waits, func(e edge) bool { return e.stands(f) && e.goal.stuck(s) })
+	if i < 0 {
+		return edge{}, false
+	}
+	return f.waits[i], true
+}
+
+// own reports whether the body is one of the chain.
+func (s *search) own(f *Frame) bool {
+	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
+		if g == f {
+			return true
+		}
+	}
+	return false
 }
 
 // came notes that the circle comes back to the body's chain at the link in.
 func (s *search) came(in *Frame) {
-	for g := s.start; g != nil; g = g.parent {
-		if g == in {
-			s.start = in // further out than any before
-			return
+	for g := in; g != nil; g = g.parent {
+		if g == s.start {
+			return // which is further out
 		}
 	}
+	s.start = in
 }
 
 // frames returns the bodies that run in the object now and may call others.
