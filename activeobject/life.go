@@ -188,7 +188,19 @@ func (o *core) failedAsking(op int, err error) {
 }
 
 // Plugged implements mailbox.Subject.
-func (o *Object[T]) Plugged(p *mailbox.Plug) { o.who.Load().plug.Store(p) }
+func (o *Object[T]) Plugged(p *mailbox.Plug) { o.plugged(p) }
+
+func (o *core) plugged(p *mailbox.Plug) {
+	who := o.who.Load()
+	who.plug.Store(p)
+	var above *mailbox.Plug
+	if parent, ok := who.place.Parent.(interface{ plug() *mailbox.Plug }); ok {
+		above = parent.plug() // which makes it a child right now, and so has one
+	}
+	p.Belongs(&o.box, above)
+}
+
+func (o *core) plug() *mailbox.Plug { return o.who.Load().plug.Load() }
 
 // Suspend implements mailbox.Subject.
 func (o *Object[T]) Suspend() (quiet <-chan struct{}) { return o.box.Suspend() }

@@ -114,13 +114,37 @@ func (f *Frame) String() string {
 	return f.box.host.Name() + "." + f.box.config.Rules.Operations[f.op].Name
 }
 
-// quitter can leave what it waits for, so that it will not run. It is asked with
-// graph held, and reports false if it is too late for that.
-type quitter interface{ quit() bool }
+// quitter is a caller who can leave what it waits for, so that it will not run. It is
+// asked with graph held, and reports false if it is too late for that.
+type quitter interface {
+	quit() bool
+	// doom tells the caller, who has been made to leave by somebody else, why.
+	doom(err error)
+}
 
 // quit takes the request of a caller out of its queue. That it is committed does
 // not matter: it would wait for ever.
 func (r *Request) quit() bool { return r.lock().remove(r) }
+
+// doom implements quitter. The caller waits for the token, whatever becomes of its
+// context, since the request is in no queue any more.
+func (r *Request) doom(err error) {
+	r.fail(err)
+	r.settle()
+}
+
+// quitter returns who waits, if that is a caller, who has no vigil.
+func (e edge) quitter() quitter {
+	switch g := e.goal.(type) {
+	case *Request:
+		if g.called() {
+			return g
+		}
+	case *choice:
+		return g.of
+	}
+	return nil
+}
 
 // enter draws the edge from the body f to what it is about to wait for, until
 // leave. If that closes a circle it returns an error that names the circle, and
@@ -318,6 +342,15 @@ func (s *search) hold(f *Frame) (e edge, stuck bool) {
 	return f.waits[i], true
 }
 
+// holds returns the link by which the body is in the way of requests of the object, if
+// it does not run there.
+func (f *Frame) holds(box *Mailbox) []Link {
+	if f.box == box {
+		return nil
+	}
+	return []Link{{Body: "the restart of " + box.host.Name(), For: f.String()}}
+}
+
 // own reports whether the body is one of the chain.
 func (s *search) own(f *Frame) bool {
 	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
@@ -338,8 +371,22 @@ func (s *search) came(in *Frame) {
 	s.start = in
 }
 
-// frames returns the bodies that run in the object now and may call others.
-func (m *Mailbox) frames() (frames []*Frame) {
+// frames returns the bodies that are in the way of requests of the object now and may
+// call others: those that run there, and, if it waits for the end of its children, those
+// that run in any object below it. The caller holds graph.
+func (m *Mailbox) frames() []*Frame {
+	frames, children := m.running(nil)
+	if children != nil {
+		for p := range children.within() {
+			frames, _ = p.box.running(frames)
+		}
+	}
+	return frames
+}
+
+// running appends the bodies that run in the object now and may call others. If the
+// object waits for the end of its children it returns its plug, too.
+func (m *Mailbox) running(frames []*Frame) (_ []*Frame, children *Plug) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.queues.Load(); k != nil {
@@ -349,7 +396,10 @@ func (m *Mailbox) frames() (frames []*Frame) {
 			}
 		}
 	}
-	return frames
+	if s := m.suspended(); s != nil {
+		children = s.children
+	}
+	return frames, children
 }
 
 // pending reports whether the request waits or runs. One that has been answered

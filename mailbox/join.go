@@ -212,9 +212,16 @@ func (r *Request) way(s *search, body string) []Link {
 		return links // and how it goes on from there
 	}
 	s.told[box] = true
+	// If there is one of the own chain, the innermost.
+	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
+		if slices.Contains(s.held[box], g) {
+			s.came(g)
+			return append(links, g.holds(box)...)
+		}
+	}
 	for _, f := range s.held[box] {
 		if e, stuck := s.hold(f); stuck {
-			links = append(links, between(f, e.from)...)
+			links = append(append(links, f.holds(box)...), between(f, e.from)...)
 			return append(links, e.goal.way(s, e.from.String())...)
 		}
 	}

@@ -71,6 +71,12 @@ type Plug struct {
 	steps            []any           // Restart, SuspendMailbox and ResumeMailbox, in order
 	quiet            <-chan struct{} // for the first of the steps, a Restart
 
+	// The object's mailbox and the parent's plug, if they have been told, and the plugs
+	// of the object's children, by their ids. The last is guarded by graph.
+	box      *Mailbox
+	parent   *Plug
+	children map[string]*Plug
+
 	// context guards the actor that the invoker is: it is not made for more than one
 	// goroutine, and the turn is not the only one that comes (see Spawn). It is not
 	// held while anything is waited for, nor while a factory runs. It is locked until
@@ -101,7 +107,11 @@ func NewPlug(object Receiver, workers Dispatcher) *Plug {
 func (p *Plug) RegisterHandlers(invoker proto.MessageInvoker, _ proto.Dispatcher) {
 	p.invoker = invoker
 	p.context.Unlock()
+	p.born()
 }
+
+// self returns the address of the actor.
+func (p *Plug) self() *proto.PID { return p.invoker.(interface{ Self() *proto.PID }).Self() }
 
 // Start implements protoactor's Mailbox.
 func (p *Plug) Start() {
@@ -275,15 +285,20 @@ func (p *Plug) ending() bool {
 func (p *Plug) invoke(message any) {
 	p.context.Lock()
 	defer p.context.Unlock()
-	_, restart := message.(*proto.Restart)
-	if restart {
-		p.escalated = nil // they are about to end
+	before := p.restarting
+	switch m := message.(type) {
+	case *proto.Restart:
+		p.restarting, p.escalated = true, nil // the children are about to end
+	case *proto.Terminated:
+		p.died(m.Who.Id)
 	}
-	p.restarting = restart || p.restarting
 	p.invoker.InvokeSystemMessage(message)
 	if p.restarting {
 		parent, _ := p.invoker.(interface{ Children() []*proto.PID })
 		p.restarting = parent != nil && len(parent.Children()) > 0
+	}
+	if p.restarting != before {
+		p.awaits(p.restarting) // before there can be a child that does not end
 	}
 }
 

@@ -305,42 +305,6 @@ func TestChildrenThatCallBackAreNamed(t *testing.T) {
 	}
 }
 
-// An object that is restarted waits for its children to end, and what a child asks of
-// it waits for that: with a context that ends, both go on.
-func TestAChildThatCallsItsParentInARestartWaitsNoLongerThanItsContext(t *testing.T) {
-	for _, options := range threads {
-		system := newSystem(t)
-		parent := newNode(t, system, "parent", options...)
-		child := newNode(t, system, "child", append(options, activeobject.Under(parent))...)
-		ctx, cancel := context.WithCancel(background)
-		_, err := visit.Call(background, child, func(inside context.Context, _ *node) error {
-			process, _ := system.Actors().ProcessRegistry.Get(parent.PID())
-			process.SendSystemMessage(parent.PID(), &proto.Restart{})
-			inside, leave := context.WithCancel(inside)
-			defer leave()
-			context.AfterFunc(ctx, leave)
-			suspended := make(chan struct{})
-			parent.Observe(func(l activeobject.Load) bool {
-				if visit.Waiting(parent) == 0 {
-					return false
-				}
-				close(suspended)
-				return true
-			})
-			go func() { <-suspended; cancel() }()
-			for parent.Explain().Suspended == "" {
-			}
-			_, err := visit.Call(inside, parent, nil)
-			return err
-		})
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = visit.Call(background, parent, nil)
-		require.NoError(t, err, "it has been restarted")
-		_, err = visit.Call(background, child, nil)
-		require.ErrorIs(t, err, activeobject.ErrStopped)
-	}
-}
-
 // web is what bodies wait for right now, as they say themselves.
 type web struct {
 	mu    sync.Mutex
