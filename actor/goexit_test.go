@@ -2,7 +2,9 @@ package actor_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 
 	proto "github.com/asynkron/protoactor-go/actor"
@@ -28,9 +30,11 @@ type step struct {
 type tally struct{ n int }
 
 var (
-	tallies    = activeobject.NewType[tally]("tally")
-	tallyAdd   = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
-	tallySlow  = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
+	tallies   = activeobject.NewType[tally]("tally")
+	tallyAdd  = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
+	tallySlow = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
+	tallyWait = activeobject.Entry(tallies, "wait", activeobject.Get(func(t *tally) int { return t.n })).
+			When("exits", func(*tally) bool { runtime.Goexit(); return false })
 	tallyVisit = activeobject.ProcedureCtx(tallies, "visit", func(_ *tally, ctx context.Context, do func(context.Context)) (activeobject.None, error) {
 		do(ctx)
 		return activeobject.None{}, nil
@@ -161,6 +165,39 @@ func TestACallerWhoServesOthersMayEndWithThemAndNothingElseIsLost(t *testing.T) 
 			require.NoError(t, failed, "no body has been torn")
 			require.Equal(t, 1, after)
 			soon(t, o.Stop())
+		})
+	}
+}
+
+// A guard may end the goroutine of who sends a message. The reply says that it was the
+// guard, and so that the body has not run; and what nobody hears of is logged.
+func TestAGuardThatEndsAForeignGoroutineIsNamed(t *testing.T) {
+	for name, options := range map[string][]activeobject.Option{"plain": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()}} {
+		t.Run(name, func(t *testing.T) {
+			var logged syncBuffer
+			s := newSystem(t, actor.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+			o := activeobject.Must(activeobject.New(s, tallies, &tally{}, options...))
+			pid := o.PID()
+			replies := make(chan actor.Reply, 1)
+			sender := spawn(t, s, func(ctx proto.Context) {
+				if r, ok := ctx.Message().(*actor.Reply); ok {
+					replies <- *r
+				}
+			})
+			go s.Actors().Root.RequestWithCustomSender(pid, &actor.Invoke{Operation: "wait"}, sender)
+			var guard *activeobject.GuardError
+			require.ErrorAs(t, soon(t, replies).Err, &guard)
+			require.Equal(t, "exits", guard.Guard)
+
+			ended := make(chan activeobject.None)
+			go func() { defer close(ended); tallyWait.Tell(background, o, activeobject.None{}) }()
+			soon(t, ended)
+			_, err := tallyAdd.Call(background, o, activeobject.None{})
+			require.NoError(t, err)
+			<-o.Stop()
+			for !strings.Contains(logged.String(), "guard") {
+				runtime.Gosched()
+			}
 		})
 	}
 }
