@@ -87,7 +87,7 @@ type Plug struct {
 	context    sync.Mutex
 	life       int          // counts the restarts, and the end
 	restarting bool         // the actor waits for the end of its children
-	escalated  []*proto.PID // children whose failures have been passed on: see Escalated
+	escalated  []*proto.PID // children whose failures have been passed on: see Escalate
 }
 
 // failure is a system message: the object has failed.
@@ -353,9 +353,9 @@ func (p *Plug) Children() []*proto.PID {
 // actor does: without its context, so that f may come back and make children.
 //
 // That is sound where the actor has nothing half done. Protoactor asks a strategy at
-// the end of what it does, and makes a child before it changes anything, and in both
-// cases on a goroutine that has the turn, or has come by Spawn; so all who come
-// meanwhile have come by Spawn, which looks at what has happened.
+// the end of what it does, on the turn, so that all who come meanwhile come by Spawn; and
+// it makes a child before it changes anything, for one who has come by Spawn, and who
+// finds out by life whether the turn has come meanwhile.
 func (p *Plug) Outside(f func()) {
 	p.context.Unlock()
 	defer p.context.Lock()

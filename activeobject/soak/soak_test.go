@@ -152,7 +152,7 @@ func newRound(t *testing.T, seed uint64, nth, steps int) *round {
 			// Not on the actor's own goroutine, which a body may end; and protoactor would not
 			// notice.
 			sender := c.Sender()
-			r.watches.Go(func() { actors.Root.RequestWithCustomSender(p.to, p.invoke, sender) })
+			go actors.Root.RequestWithCustomSender(p.to, p.invoke, sender)
 		}
 	}))
 	for i := range r.slots {
