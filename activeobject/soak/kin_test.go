@@ -344,8 +344,9 @@ func TestAClosedSystemCallsNoFactory(t *testing.T) {
 	}
 }
 
-// Calls of parents, and of anybody else, in the midst of restarts: every call of a body
-// ends without a context that does, and every restart is carried out.
+// Calls of parents, and of anybody else, in the midst of restarts, and of the end now and
+// then: every call of a body ends without a context that does, and every restart is
+// carried out.
 func TestBodiesAndRestartsMeet(t *testing.T) {
 	system := newSystem(t)
 	for nth := range rounds(40, 16) {
@@ -373,14 +374,18 @@ func TestBodiesAndRestartsMeet(t *testing.T) {
 				})
 			}
 		}
+		ends := nth%5 == 4
 		all.Go(func() {
 			<-begin
 			restart(system, top)
+			if ends {
+				top.Stop()
+			}
 		})
 		close(begin)
 		all.Wait()
 		_, err := visit.Call(background, top, nil)
-		require.NoError(t, err)
+		require.Equal(t, ends, errors.Is(err, activeobject.ErrStopped), "%v", err)
 		gone(system, top, side)
 	}
 }
