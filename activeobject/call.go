@@ -188,9 +188,10 @@ type passage struct {
 	err    error
 }
 
-// keep keeps what the body of a request that came by message has returned. Whoever has
-// run it is about to give the object back, and, serving others, may lend himself to a
-// body that ends his goroutine; the reply is due all the same.
+// keep keeps what the body of a request that came by message has returned, or that its
+// guard has failed. Whoever has run it is about to give the object back, and, serving
+// others, may lend himself to a body that ends his goroutine; or the guard has ended it.
+// The reply is due all the same.
 func (p *passage) keep(result any, err error) {
 	p.over, p.result, p.err = true, result, err
 }
@@ -338,6 +339,9 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 func (o *core) performed(at int, how manner, p *passage, err *error) {
 	if at == asking {
 		*err = p.failed(*err)
+		if how == answering {
+			p.keep(nil, *err)
+		}
 	}
 	if how == telling {
 		o.unheard(*err)
@@ -425,7 +429,8 @@ func (op *Operation[T, A, R]) ask(o *Object[T], arg A) (falsePart string) {
 func (t *common) caught(o *core, at int, value any, err *error) {
 	switch {
 	case at == asking && value == nil:
-		o.failed(t.name, o.guardError(t.index, goexit))
+		*err = o.guardError(t.index, goexit) // for who hears of it otherwise than by a result
+		o.failed(t.name, *err)
 	case at == asking:
 		*err = o.guardError(t.index, value)
 		o.failed(t.name, *err)
@@ -615,6 +620,9 @@ func (c *request[T, A, R]) Argument() any { return c.arg }
 func (c *request[T, A, R]) Fail(err error) {
 	var none R
 	c.pending.Result = none
+	if a := c.o.class.audit; a != nil {
+		a.undeclared(err)
+	}
 	c.end(err)
 }
 

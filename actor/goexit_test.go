@@ -2,7 +2,9 @@ package actor_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 
 	proto "github.com/asynkron/protoactor-go/actor"
@@ -28,10 +30,16 @@ type step struct {
 type tally struct{ n int }
 
 var (
-	tallies  = activeobject.NewType[tally]("tally")
-	tallyAdd = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
-	_        = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
-	tallyOn  = activeobject.Procedure(tallies, "on", func(_ *tally, s step) (int, error) {
+	tallies   = activeobject.NewType[tally]("tally")
+	tallyAdd  = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
+	tallySlow = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
+	tallyWait = activeobject.Entry(tallies, "wait", activeobject.Get(func(t *tally) int { return t.n })).
+			When("exits", func(*tally) bool { runtime.Goexit(); return false })
+	tallyVisit = activeobject.ProcedureCtx(tallies, "visit", func(_ *tally, ctx context.Context, do func(context.Context)) (activeobject.None, error) {
+		do(ctx)
+		return activeobject.None{}, nil
+	})
+	tallyOn = activeobject.Procedure(tallies, "on", func(_ *tally, s step) (int, error) {
 		s.here()
 		return tallyAdd.RequeueTo(s.to, activeobject.None{})
 	})
@@ -95,6 +103,101 @@ func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 				next.Until(background, guards.When("four", func(t *tally) bool { return t.n == 4 }))
 			}()
 			soon(t, full)
+		})
+	}
+}
+
+// Whoever has called, and has his result, serves those behind him; if one of these ends
+// his goroutine the call does not come back. Nothing else is lost: not what he has
+// done, nor those behind, nor the object. Who is inside of another object serves nobody,
+// and a pooled object has nobody serve.
+func TestACallerWhoServesOthersMayEndWithThemAndNothingElseIsLost(t *testing.T) {
+	for name, way := range map[string]struct {
+		options []activeobject.Option
+		inside  bool // the caller is a body of another object
+		returns bool
+	}{
+		"borrowed":                    {nil, false, false},
+		"borrowed, without fast path": {[]activeobject.Option{activeobject.WithoutFastPath()}, false, false},
+		"borrowed, from inside":       {nil, true, true},
+		"pooled":                      {[]activeobject.Option{activeobject.Pooled()}, false, true},
+		"dedicated":                   {[]activeobject.Option{activeobject.Dedicated()}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t)
+			o := activeobject.Must(activeobject.New(s, tallies, &tally{}, way.options...))
+			home := activeobject.Must(activeobject.New(s, tallies, &tally{}))
+			p := newPause()
+			ended := make(chan activeobject.None)
+			var returned, left bool
+			var value any
+			var n int
+			var err error
+			go func() {
+				defer close(ended)
+				defer func() { value, left = recover(), true }()
+				call := func(ctx context.Context) { n, err = tallySlow.Call(ctx, o, p) }
+				if way.inside {
+					tallyVisit.Call(background, home, call)
+				} else {
+					call(background)
+				}
+				returned = true
+			}()
+			soon(t, p.entered)
+			exit := tallyExit.Send(background, o, activeobject.None{})
+			behind := tallyAdd.Send(background, o, activeobject.None{})
+			close(p.let)
+			_, failed := exit.Await(background)
+			require.ErrorAs(t, failed, new(*activeobject.ExitError))
+			after, failed := behind.Await(background)
+			require.NoError(t, failed)
+			require.Equal(t, 2, after, "what the caller's body did is done")
+			soon(t, ended)
+			require.True(t, left, "its deferred functions run")
+			require.Nil(t, value)
+			require.Equal(t, way.returns, returned)
+			require.NoError(t, err)
+			if way.returns {
+				require.Equal(t, 1, n)
+			}
+			after, failed = tallyAdd.Call(background, home, activeobject.None{})
+			require.NoError(t, failed, "no body has been torn")
+			require.Equal(t, 1, after)
+			soon(t, o.Stop())
+		})
+	}
+}
+
+// A guard may end the goroutine of who sends a message. The reply says that it was the
+// guard, and so that the body has not run; and what nobody hears of is logged.
+func TestAGuardThatEndsAForeignGoroutineIsNamed(t *testing.T) {
+	for name, options := range map[string][]activeobject.Option{"plain": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()}} {
+		t.Run(name, func(t *testing.T) {
+			var logged syncBuffer
+			s := newSystem(t, actor.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+			o := activeobject.Must(activeobject.New(s, tallies, &tally{}, options...))
+			pid := o.PID()
+			replies := make(chan actor.Reply, 1)
+			sender := spawn(t, s, func(ctx proto.Context) {
+				if r, ok := ctx.Message().(*actor.Reply); ok {
+					replies <- *r
+				}
+			})
+			go s.Actors().Root.RequestWithCustomSender(pid, &actor.Invoke{Operation: "wait"}, sender)
+			var guard *activeobject.GuardError
+			require.ErrorAs(t, soon(t, replies).Err, &guard)
+			require.Equal(t, "exits", guard.Guard)
+
+			ended := make(chan activeobject.None)
+			go func() { defer close(ended); tallyWait.Tell(background, o, activeobject.None{}) }()
+			soon(t, ended)
+			_, err := tallyAdd.Call(background, o, activeobject.None{})
+			require.NoError(t, err)
+			<-o.Stop()
+			for !strings.Contains(logged.String(), "guard") {
+				runtime.Gosched()
+			}
 		})
 	}
 }

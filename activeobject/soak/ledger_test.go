@@ -53,6 +53,7 @@ type entry struct {
 	want int64 // what it moves in the end
 	debt int64 // what it has moved if it is lost on its way
 	must int   // bodies, if it has its result
+	torn bool  // its last body was ended from without, in a call
 
 	runs   atomic.Int32 // bodies that have begun
 	finals atomic.Int32 // and that were the last
@@ -99,6 +100,7 @@ type ledger struct {
 	n       atomic.Uint32
 	faults  atomic.Int32
 
+	derived     atomic.Int64 // futures that followed from others as they should
 	incidents   atomic.Int64 // logged ends of requests that nobody heard of, without a number
 	deadReplies atomic.Int64
 }
@@ -260,7 +262,7 @@ func (l *ledger) audit() (counts map[string]int) {
 				wrong("a body has begun after the end was told")
 			}
 		case panicked, exited:
-			if finals != 1 || runs != e.must || moved != 0 && moved != -e.debt || e.plan != panics && end == panicked || e.plan != exits && end == exited {
+			if finals != 1 || runs != e.must || moved != 0 && moved != -e.debt || e.plan != panics && end == panicked || e.plan != exits && end == exited && !e.torn {
 				wrong("it must have failed so")
 			}
 		case begun:
@@ -285,6 +287,7 @@ func (l *ledger) audit() (counts map[string]int) {
 	if n := l.deadReplies.Load(); n > abandoned {
 		l.fault(nil, "%d replies were dead letters, of %d requests", n, abandoned)
 	}
+	counts["derived futures"] = int(l.derived.Load())
 	return counts
 }
 

@@ -149,7 +149,10 @@ func newRound(t *testing.T, seed uint64, nth, steps int) *round {
 	}, proto.WithSupervisor(r.judge)))
 	r.relay = actors.Root.Spawn(proto.PropsFromFunc(func(c proto.Context) {
 		if p, ok := c.Message().(parcel); ok {
-			c.RequestWithCustomSender(p.to, p.invoke, c.Sender())
+			// Not on the actor's own goroutine, which a body may end; and protoactor would not
+			// notice.
+			sender := c.Sender()
+			go actors.Root.RequestWithCustomSender(p.to, p.invoke, sender)
 		}
 	}))
 	for i := range r.slots {
@@ -465,6 +468,9 @@ func (c *client) step() {
 		return
 	case 2:
 		s.Explain()
+		return
+	case 3, 4, 5:
+		c.derives()
 		return
 	}
 	how := way(c.rng.IntN(int(ways)))

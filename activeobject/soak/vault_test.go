@@ -16,7 +16,7 @@ import (
 type page struct {
 	host            *host
 	balance, opened int64
-	rigged          bool // the next guard panics
+	rigged          plan // the next guard panics, or exits
 }
 
 // vault and till are two types of object with the same operations, so that a request
@@ -147,9 +147,13 @@ func (p *page) move(id uint32, n int64) {
 // holds is around every guard.
 func (p *page) holds(ok bool) bool {
 	p.host.alone("a guard")
-	if p.rigged {
-		p.rigged = false
+	how := p.rigged
+	p.rigged = succeeds
+	switch how {
+	case panics:
 		panic("rigged")
+	case exits:
+		runtime.Goexit()
 	}
 	return ok
 }
@@ -198,7 +202,7 @@ func newKind[T any](name string, of func(*T) *page, waiting func(*T, *operation[
 	k.ops[draw] = activeobject.EntryFamily(k.Type, opNames[draw], leaf(draw), func(o order) int64 { return o.n % 4 }).
 		WhenKey("the number is up", func(s *T, key int64) bool { return of(s).holds(of(s).balance%4 == key) }).Operation
 	k.ops[rig] = activeobject.Procedure(k.Type, opNames[rig], func(s *T, o order) (uint32, error) {
-		of(s).rigged = true
+		of(s).rigged = []plan{panics, exits}[o.n%2]
 		return of(s).work(opNames[rig], o, 0)
 	})
 	k.ready = guards.When("ready", some)
@@ -219,11 +223,16 @@ func (p *page) transfer(ctx context.Context, o order) (uint32, error) {
 		id, e := l.open()
 		e.way, e.op, e.at, e.want, e.must = leg, opNames[put], p.host, o.n, 1
 		p.move(o.id, -o.n)
-		// Some requests have no context that ends; and what a child of an object that
-		// is being restarted asks of that would never come.
-		ctx, cancel := context.WithCancel(ctx)
-		p.host.reaper.contexts <- cancel
+		returned := false
+		defer func() {
+			if !returned { // a guard that was asked there has ended this goroutine
+				l.end(id, 0, errEnded)
+				e := l.entry(o.id)
+				e.torn, e.debt = true, o.n
+			}
+		}()
 		result, err := o.to.call(ctx, put, order{id: id, n: o.n})
+		returned = true
 		l.end(id, result, err)
 		if err != nil {
 			p.move(o.id, o.n)
