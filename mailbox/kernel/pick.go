@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/sluice-go/sluice/guards"
 )
 
 // candidate is a request that is considered.
@@ -121,12 +123,15 @@ func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
 			r = next
 		}
 	case q.members != nil:
-		own := q.members[first.Key]
+		own, failed := q.members[first.Key], k.failed.last
 		for n := q.lines.first(); n != nil; {
 			l := n.line
 			n = n.next()
 			if r := l.oldest(q); l != own && k.due(r) && k.lineOpen(q, l, !ask) {
 				h = append(h, candidate{r: r, wall: !ask, due: true})
+			}
+			if k.failed.last != failed && k.rules.Operations[first.Op].Looks&guards.AtWaiting != 0 {
+				break // fewer wait now, so that no answer is worth anything
 			}
 		}
 	}
@@ -148,10 +153,13 @@ func (k *Kernel) alsoOpen(h []candidate, first *Request) []candidate {
 				h = append(h, candidate{r: r})
 			}
 		case q.members != nil:
-			l := q.members[r.Key]
+			l, due := q.members[r.Key], k.due(r)
+			if due && r == l.oldest(q) {
+				break // alsoDue has asked that
+			}
 			if falsePart, err := k.askLine(q, l, r); err != nil {
 				return h // whoever has failed is told first
-			} else if due := k.due(r); falsePart == "" && !(due && r == l.oldest(q)) { // alsoDue has that
+			} else if falsePart == "" {
 				h = append(h, candidate{r: r, due: due})
 			}
 		case !o.HeadOfLine:

@@ -433,9 +433,13 @@ func (s *reference) pick() *call {
 				}
 			}
 		case o.Family:
+			failed := len(s.failed)
 			for _, l := range s.lines(op) {
 				if c := s.front(l); s.line(c) != s.line(first) && s.atBound(c) && s.mayBeOpen(c) {
 					row = append(row, considered{c, wall, true})
+				}
+				if len(s.failed) > failed && o.Looks&guards.AtWaiting != 0 {
+					break // fewer wait now, so that no answer is worth anything
 				}
 			}
 		}
