@@ -67,7 +67,9 @@ var (
 //
 // Who holds it must not lock it once more, not even for reading: a writer may have come
 // to wait between the two.
-type ReadWrite struct{ o *activeobject.Object[readWrite] }
+type ReadWrite struct {
+	o *activeobject.Object[readWrite]
+}
 
 // NewReadWrite makes a fair read-write lock: first come first served, and readers who
 // come one after another read together. Nobody starves. It fails as activeobject.New
@@ -77,15 +79,13 @@ func NewReadWrite(system *actor.System, options ...activeobject.Option) (*ReadWr
 }
 
 // NewReadersFirst makes a read-write lock in which a reader waits for nobody but the
-// writer who writes. A writer starves as long as there is always somebody who reads,
-// unless activeobject.MaxBypass says how many readers may pass him.
+// writer who writes. A writer starves as long as there is always somebody who reads.
 func NewReadersFirst(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
 	return newReadWrite(system, readersFirst, options)
 }
 
 // NewWritersFirst makes a read-write lock in which no reader starts while a writer
-// waits. Readers starve as long as there is always such a writer, unless
-// activeobject.MaxBypass says how many writers may pass them.
+// waits. Readers starve as long as there always is one.
 func NewWritersFirst(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
 	return newReadWrite(system, writersFirst, options)
 }

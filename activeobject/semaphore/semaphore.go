@@ -3,6 +3,7 @@ package semaphore
 import (
 	"context"
 	"math"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
@@ -11,17 +12,27 @@ import (
 // permits is the state of a counting semaphore.
 type permits struct {
 	activeobject.Queues
-	size, held int  // more may be held than there are, after a resize
-	turning    bool // those who wait are asked whether they can ever fit: see resize
+	size    atomic.Int64 // changed by bodies only; clients look at it, too
+	held    int          // more than there are, maybe, after a resize
+	turning bool         // those who wait are asked whether they can ever fit: see resize
 }
 
 // pivot is what is acquired, so to speak, by the request that ends a turn.
 const pivot = math.MinInt
 
-func (p *permits) free() int { return max(p.size-p.held, 0) }
+func (p *permits) most() int { return int(p.size.Load()) }
+func (p *permits) free() int { return max(p.most()-p.held, 0) }
 
 // enough is open for all that need not wait, those included that are to fail.
-func (p *permits) enough(n int) bool { return n <= p.free() || n > p.size || p.turning }
+func (p *permits) enough(n int) bool { return n <= p.free() || n > p.most() || p.turning }
+
+// fits returns an error if there will never be enough for n.
+func (p *permits) fits(n int) error {
+	if size := p.most(); n > size {
+		return &SizeError{Semaphore: p.ObjectName(), Permits: n, Size: size}
+	}
+	return nil
+}
 
 func (p *permits) acquire(n int) (none, error) {
 	switch {
@@ -30,8 +41,8 @@ func (p *permits) acquire(n int) (none, error) {
 		return none{}, nil
 	case n < 1:
 		return none{}, atLeastOne("Acquire", "n", n)
-	case n > p.size:
-		return none{}, &SizeError{Semaphore: p.ObjectName(), Permits: n, Size: p.size}
+	case n > p.most():
+		return none{}, p.fits(n)
 	case p.turning:
 		return fair.acquire.Requeue(n) // behind the pivot
 	}
@@ -60,8 +71,8 @@ func (p *permits) resize(n int) (none, error) {
 	if n < 1 {
 		return none{}, atLeastOne("Resize", "n", n)
 	}
-	p.turning = n < p.size && p.Waiting(fair.acquire) > 0 // never of a barging one, of which all are asked
-	p.size = n
+	p.turning = n < p.most() && p.Waiting(fair.acquire) > 0 // never of a barging one, of which all are asked
+	p.size.Store(int64(n))
 	if p.turning {
 		return fair.acquire.Requeue(pivot, activeobject.Commit)
 	}
@@ -79,7 +90,6 @@ type operations struct {
 	typ                      *activeobject.Type[permits]
 	acquire, release, resize *activeobject.Operation[permits, int, none]
 	drain, available, held   *activeobject.Operation[permits, none, int]
-	size                     *activeobject.Operation[permits, none, int]
 }
 
 func declare(name string) *operations {
@@ -92,7 +102,6 @@ func declare(name string) *operations {
 		drain:     activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain)),
 		available: activeobject.Function(t, "available", activeobject.Get((*permits).free)),
 		held:      activeobject.Function(t, "held", activeobject.Get(func(p *permits) int { return p.held })),
-		size:      activeobject.Function(t, "size", activeobject.Get(func(p *permits) int { return p.size })),
 	}
 }
 
@@ -107,8 +116,9 @@ func init() {
 // Semaphore is a semaphore of any number of permits, of which a caller acquires as many
 // at once as he wants. All its methods may be called from any goroutine.
 type Semaphore struct {
-	o   *activeobject.Object[permits]
-	ops *operations
+	o     *activeobject.Object[permits]
+	ops   *operations
+	state *permits // of which no more than the size is looked at
 }
 
 // New makes a fair semaphore of so many permits, all of them free: first come first
@@ -131,11 +141,23 @@ func build(call string, ops *operations, system *actor.System, n int, options []
 	if err := atLeastOne(call, "permits", n); err != nil {
 		return nil, err
 	}
-	o, err := activeobject.New(system, ops.typ, &permits{size: n}, options...)
+	state := &permits{}
+	state.size.Store(int64(n))
+	o, err := activeobject.New(system, ops.typ, state, options...)
 	if err != nil {
 		return nil, err
 	}
-	return &Semaphore{o, ops}, nil
+	return &Semaphore{o, ops, state}, nil
+}
+
+// check returns an error if an acquire makes no sense. Bodies look, too: a request may
+// have been overtaken by a resize. But one that stands in a line is not asked before it is
+// first, and should not have to wait to be told.
+func (s *Semaphore) check(call string, n int) error {
+	if n < 1 {
+		return atLeastOne(call, "n", n)
+	}
+	return s.state.fits(n)
 }
 
 // Acquire waits until there are n permits for it, and takes them in one step: nobody
@@ -143,7 +165,7 @@ func build(call string, ops *operations, system *actor.System, n int, options []
 // and has taken nothing. If the semaphore has fewer than n permits, or gets to have
 // while Acquire waits, that is a *SizeError.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	if err := atLeastOne("Acquire", "n", n); err != nil {
+	if err := s.check("Acquire", n); err != nil {
 		return err
 	}
 	_, err := s.ops.acquire.Call(ctx, s.o, n)
@@ -154,7 +176,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 // is before it, it fails with an error that matches activeobject.ErrRefused and says
 // which.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
-	if err := atLeastOne("TryAcquire", "n", n); err != nil {
+	if err := s.check("TryAcquire", n); err != nil {
 		return err
 	}
 	_, err := s.ops.acquire.Try(ctx, s.o, n)
@@ -165,7 +187,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 // has acquired nothing. (If the semaphore has been made smaller meanwhile the error that
 // says so is a *RequeuedError, which matches what Acquire returns.)
 func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
-	if err := atLeastOne("SendAcquire", "n", n); err != nil {
+	if err := s.check("SendAcquire", n); err != nil {
 		return actor.Settled(none{}, err)
 	}
 	return s.ops.acquire.Send(ctx, s.o, n)
@@ -227,7 +249,7 @@ func (s *Semaphore) Available() (int, error) { return s.ops.available.Call(backg
 func (s *Semaphore) Held() (int, error) { return s.ops.held.Call(background, s.o, none{}) }
 
 // Size returns how many permits there are.
-func (s *Semaphore) Size() (int, error) { return s.ops.size.Call(background, s.o, none{}) }
+func (s *Semaphore) Size() int { return s.state.most() }
 
 // Waiting returns how many wait to acquire some.
 func (s *Semaphore) Waiting() int { return s.ops.acquire.Waiting(s.o) }
