@@ -1,4 +1,4 @@
-package semaphore_test
+package lock_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/lock"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
-	"github.com/sluice-go/sluice/activeobject/semaphore"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -47,40 +47,21 @@ var (
 	quiet      = actor.WithLogger(slog.New(slog.DiscardHandler))
 )
 
-// maker is New or NewBarging.
-type maker func(*actor.System, int, ...activeobject.Option) (*semaphore.Semaphore, error)
+// kinds are the three read-write locks.
+var kinds = map[string]func(*actor.System, ...activeobject.Option) (*lock.ReadWrite, error){
+	"fair": lock.NewReadWrite, "readers-first": lock.NewReadersFirst, "writers-first": lock.NewWritersFirst,
+}
 
-var kinds = map[string]maker{"fair": semaphore.New, "barging": semaphore.NewBarging}
-
-// each runs a test for semaphores of both kinds.
-func each(t *testing.T, test func(t *testing.T, build func(permits int, options ...activeobject.Option) *semaphore.Semaphore)) {
+// each runs a test for read-write locks of all three kinds.
+func each(t *testing.T, test func(t *testing.T, l *lock.ReadWrite)) {
 	t.Helper()
-	for name, make := range kinds {
+	for name, build := range kinds {
 		t.Run(name, func(t *testing.T) {
-			system := objecttest.NewSystem(t, objecttest.AllowWaiting())
-			test(t, func(permits int, options ...activeobject.Option) *semaphore.Semaphore {
-				return made(t)(make(system, permits, options...))
-			})
+			l, err := build(objecttest.NewSystem(t, objecttest.AllowWaiting()), activeobject.Named("table"))
+			require.NoError(t, err)
+			test(t, l)
 		})
 	}
-}
-
-// made returns a semaphore that has been made without error.
-func made(t *testing.T) func(*semaphore.Semaphore, error) *semaphore.Semaphore {
-	return func(s *semaphore.Semaphore, err error) *semaphore.Semaphore {
-		require.NoError(t, err)
-		return s
-	}
-}
-
-// counts requires so many permits to be free and held, and so many to wait.
-func counts(t *testing.T, s *semaphore.Semaphore, available, held, waiting int) {
-	t.Helper()
-	a, err := s.Available()
-	require.NoError(t, err)
-	h, err := s.Held()
-	require.NoError(t, err)
-	require.Equal(t, [3]int{available, held, waiting}, [3]int{a, h, s.Waiting()}, "available, held, waiting")
 }
 
 // patience is how long something that must happen may take before a test gives up on
