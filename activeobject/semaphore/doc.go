@@ -49,7 +49,7 @@
 // not even to be told that he cannot. So a resource that blocks, such as a
 // file or a connection, is not put inside of one. It stays outside, and whoever wants
 // to use it holds a semaphore meanwhile: the waiting is done at the semaphore, where it
-// can be withdrawn and explained. With does that, and the example Blocking shows it.
+// can be withdrawn and explained. With does that, and the example "blocking" shows it.
 package semaphore
 
 import (
