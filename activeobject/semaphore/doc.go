@@ -22,15 +22,15 @@
 //
 // # Who is next
 //
-// Those who wait are considered before those who come, whatever the semaphore. So a
-// permit that is released goes to somebody who waits for it, if it is enough for him.
-//
-//   - A Binary and a fair Semaphore, made by New, are first come first served. An
-//     acquire that does not fit is not passed by those behind it, even if they would
-//     fit: nobody starves, and permits may lie idle meanwhile.
-//   - A barging Semaphore, made by NewBarging, looks at each for itself, in the order
-//     of their arrival. Who fits passes who does not: no permit lies idle that anybody
-//     who waits could use, and a large acquire may wait for ever.
+//   - A Binary and a fair Semaphore, made by New, are first come first served. A permit
+//     that is released goes to somebody who waits for it, in the same step. An acquire
+//     that does not fit is not passed by those behind it, even if they would fit: nobody
+//     starves, and permits may lie idle meanwhile.
+//   - In a barging Semaphore, made by NewBarging, each looks for himself. Who fits passes
+//     who does not; and a release calls one who waits and would fit, the first of them,
+//     but does not keep the permit for him: who comes while he wakes up may be quicker,
+//     and then he waits again, behind the others. No permit lies idle that anybody who
+//     waits could use. Anybody may wait for ever.
 //
 // TryAcquire keeps to the same rule: it is refused if it would have to wait for
 // permits or behind somebody. Drain does not: it takes what is free, since it waits

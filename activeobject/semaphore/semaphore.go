@@ -15,6 +15,7 @@ type permits struct {
 	size    atomic.Int64 // changed by bodies only; clients look at it, too
 	held    int          // more than there are, maybe, after a resize
 	turning bool         // those who wait are asked whether they can ever fit: see resize
+	called  bool         // somebody is on his way to look once more: see barge
 }
 
 // pivot is what is acquired, so to speak, by the request that ends a turn.
@@ -90,6 +91,7 @@ type operations struct {
 	typ                      *activeobject.Type[permits]
 	acquire, release, resize *activeobject.Operation[permits, int, none]
 	drain, available, held   *activeobject.Operation[permits, none, int]
+	barge                    *barge // nil of fair ones
 }
 
 func declare(name string) *operations {
@@ -105,12 +107,12 @@ func declare(name string) *operations {
 	}
 }
 
-// The two kinds differ in one word.
 var fair, barging *operations
 
 func init() {
 	fair, barging = declare("semaphore"), declare("barging semaphore")
 	fair.acquire.HeadOfLine()
+	barging.barge = declareBarge(barging.typ)
 }
 
 // Semaphore is a semaphore of any number of permits, of which a caller acquires as many
@@ -131,8 +133,9 @@ func New(system *actor.System, permits int, options ...activeobject.Option) (*Se
 	return build("New", fair, system, permits, options)
 }
 
-// NewBarging makes a semaphore in which who fits passes who does not: a large acquire
-// may wait for ever. Otherwise it is like New.
+// NewBarging makes a semaphore in which who fits passes who does not, and who comes may
+// be quicker than who waits. So anybody may wait for ever, above all for many permits;
+// but under contention it is several times as fast. Otherwise it is like New.
 func NewBarging(system *actor.System, permits int, options ...activeobject.Option) (*Semaphore, error) {
 	return build("NewBarging", barging, system, permits, options)
 }
@@ -168,6 +171,9 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	if err := s.check("Acquire", n); err != nil {
 		return err
 	}
+	if b := s.ops.barge; b != nil {
+		return b.acquire(ctx, s.o, n)
+	}
 	_, err := s.ops.acquire.Call(ctx, s.o, n)
 	return plain(err)
 }
@@ -184,7 +190,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 }
 
 // SendAcquire is Acquire as a future. Who withdraws it, or ends ctx, before it is there
-// has acquired nothing. (If the semaphore has been made smaller meanwhile the error that
+// has acquired nothing. A barging semaphore gives it its permits at the release, since
+// there is nobody to look for himself; so does AcquireCase. (If the semaphore has been made smaller meanwhile the error that
 // says so is a *RequeuedError, which matches what Acquire returns.)
 func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
 	if err := s.check("SendAcquire", n); err != nil {
@@ -252,7 +259,13 @@ func (s *Semaphore) Held() (int, error) { return s.ops.held.Call(background, s.o
 func (s *Semaphore) Size() int { return s.state.most() }
 
 // Waiting returns how many wait to acquire some.
-func (s *Semaphore) Waiting() int { return s.ops.acquire.Waiting(s.o) }
+func (s *Semaphore) Waiting() int {
+	n := s.ops.acquire.Waiting(s.o)
+	if s.ops.barge != nil {
+		n += s.ops.barge.waiting(s.o)
+	}
+	return n
+}
 
 // Object returns the shared object, which can be explained, observed and stopped.
 func (s *Semaphore) Object() *activeobject.Object[permits] { return s.o }

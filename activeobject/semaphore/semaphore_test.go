@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,6 +70,48 @@ func TestAReleaseGoesToThoseWhoWait(t *testing.T) {
 		require.NoError(t, s.Release(1))
 		require.NoError(t, over(t, second))
 	})
+}
+
+// Callers of a barging semaphore who come late are called nevertheless, one after
+// another, and those who lose patience meanwhile leave nobody behind uncalled.
+func TestWhoIsCalledPassesTheCallOn(t *testing.T) {
+	for _, weight := range []int{1, 2} {
+		s := made(t)(semaphore.NewBarging(objecttest.NewSystem(t), 3*weight))
+		require.NoError(t, s.Acquire(background, 3*weight))
+		acquired := make(chan error)
+		var impatient []context.CancelFunc
+		for i := range 6 {
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			go func() { acquired <- s.Acquire(ctx, weight) }()
+			for s.Waiting() < i+1 {
+				runtime.Gosched()
+			}
+			if i%2 == 0 {
+				impatient = append(impatient, cancel)
+			}
+		}
+		for _, cancel := range impatient {
+			go cancel()
+		}
+		require.NoError(t, s.Release(3*weight)) // enough for three, in one step
+		none := 0
+		for range 6 {
+			select {
+			case err := <-acquired:
+				if err != nil {
+					require.Equal(t, context.Canceled, err)
+					none++
+				} else {
+					require.NoError(t, s.Release(weight))
+				}
+			case <-time.After(patience):
+				t.Fatalf("somebody has been forgotten\n%v", s.Object().Explain())
+			}
+		}
+		require.LessOrEqual(t, none, 3)
+		counts(t, s, 3*weight, 0, 0)
+	}
 }
 
 func TestTheReleaseOfWhatIsNotHeldChangesNothing(t *testing.T) {
