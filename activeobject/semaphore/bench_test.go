@@ -3,6 +3,7 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -91,54 +92,70 @@ func spread(callers int, one func()) func(int) {
 	}
 }
 
+// Acquire and release. In "held" rows the permit is held over a switch of goroutines, so
+// that callers are sure to collide, whoever else uses the cores; in the others nothing
+// is done while it is held, and callers collide as it happens.
 func BenchmarkSemaphore(b *testing.B) {
 	ctx := context.Background()
 	system := actor.NewSystem()
 	b.Cleanup(func() { system.Close(ctx) })
-	for _, c := range []struct{ permits, callers int }{{1, 1}, {1, 2}, {1, 8}, {1, 64}, {4, 8}, {4, 64}} {
-		theirs := func() side {
-			s := peer.NewWeighted(int64(c.permits))
-			return side{"x/sync", spread(c.callers, func() {
-				s.Acquire(ctx, 1)
-				s.Release(1)
-			})}
-		}()
-		channel := func() side {
-			s := make(chan struct{}, c.permits)
-			return side{"chan", spread(c.callers, func() {
-				s <- struct{}{}
-				<-s
-			})}
-		}()
-		for name, build := range map[string]func() func(){
-			"fair": func() func() {
-				s, _ := semaphore.New(system, c.permits)
-				return func() {
-					s.Acquire(ctx, 1)
-					s.Release(1)
+	type semaphores struct {
+		name             string
+		acquire, release func()
+	}
+	for _, c := range []struct {
+		permits, callers int
+		held             bool
+	}{
+		{1, 1, false}, {1, 2, false}, {1, 8, false}, {1, 64, false}, {4, 8, false}, {4, 64, false},
+		{1, 8, true}, {1, 64, true}, {4, 8, true}, {4, 64, true},
+	} {
+		weighted, channel := peer.NewWeighted(int64(c.permits)), make(chan struct{}, c.permits)
+		fair, _ := semaphore.New(system, c.permits)
+		barging, _ := semaphore.NewBarging(system, c.permits)
+		binary, _ := semaphore.NewBinary(system)
+		run := func(s semaphores) side {
+			sum, check := 0, c.permits == 1
+			each := spread(c.callers, func() {
+				s.acquire()
+				if check {
+					sum++
 				}
-			},
-			"barging": func() func() {
-				s, _ := semaphore.NewBarging(system, c.permits)
-				return func() {
-					s.Acquire(ctx, 1)
-					s.Release(1)
+				if c.held {
+					runtime.Gosched()
 				}
-			},
-			"binary": func() func() {
-				s, _ := semaphore.NewBinary(system)
-				return func() {
-					s.Acquire(ctx)
-					s.Release()
+				s.release()
+			})
+			return side{s.name, func(n int) {
+				if sum = 0; check {
+					defer func() {
+						if sum != n {
+							b.Errorf("%s: %d of %d were alone", s.name, sum, n)
+						}
+					}()
 				}
-			},
+				each(n)
+			}}
+		}
+		peers := []side{
+			run(semaphores{"x/sync", func() { weighted.Acquire(ctx, 1) }, func() { weighted.Release(1) }}),
+			run(semaphores{"chan", func() { channel <- struct{}{} }, func() { <-channel }}),
+		}
+		for _, ours := range []semaphores{
+			{"fair", func() { fair.Acquire(ctx, 1) }, func() { fair.Release(1) }},
+			{"barging", func() { barging.Acquire(ctx, 1) }, func() { barging.Release(1) }},
+			{"binary", func() { binary.Acquire(ctx) }, func() { binary.Release() }},
 		} {
-			if name == "binary" && c.permits > 1 {
+			if ours.name == "binary" && c.permits > 1 {
 				continue
 			}
-			b.Run(fmt.Sprintf("%s/permits=%d/callers=%d", name, c.permits, c.callers), func(b *testing.B) {
+			name := fmt.Sprintf("%s/permits=%d/callers=%d", ours.name, c.permits, c.callers)
+			if c.held {
+				name += "/held"
+			}
+			b.Run(name, func(b *testing.B) {
 				b.ReportAllocs()
-				versus(b, side{"sluice", spread(c.callers, build())}, theirs, channel)
+				versus(b, run(ours), peers...)
 			})
 		}
 	}
