@@ -251,6 +251,10 @@ const (
 	// Parked is added to the word of an object at which others wait, all of them
 	// for guards that are known to be false and that Host.Open can ask.
 	Parked = parked
+	// Recheck is added to Parked if some wait for other guards, such as those in a line
+	// of which only the head is asked. Who would have to stand in such a line must not
+	// take the object.
+	Recheck = recheck
 	// Never is a value that no word has.
 	Never = ^uint64(0)
 )
@@ -414,8 +418,8 @@ func (m *Mailbox) release() {
 			watched |= 1 << op // the only one
 		case m.config.plain.Has(op):
 			watched |= 1 << op
-		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0, m.config.Rules.Operations[op].HeadOfLine:
-			w |= slow // the kernel is to see every arrival: it counts, or waits behind the head
+		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0:
+			w |= slow // the kernel is to see every arrival: it counts
 		default:
 			w |= recheck
 		}
