@@ -27,11 +27,11 @@ type side struct {
 func versus(b *testing.B, ours side, peers ...side) {
 	const rounds = 11
 	n := max(b.N/rounds, 1)
-	var our, cpu []float64
+	var our []float64
 	theirs, ratios, cpus := make([][]float64, len(peers)), make([][]float64, len(peers)), make([][]float64, len(peers))
 	for range rounds {
 		w, c := timed(ours.run, n)
-		our, cpu = append(our, w/float64(n)), append(cpu, c)
+		our = append(our, w/float64(n))
 		for i, p := range peers {
 			pw, pc := timed(p.run, n)
 			theirs[i], ratios[i] = append(theirs[i], pw/float64(n)), append(ratios[i], w/pw)

@@ -29,8 +29,8 @@
 //   - In a barging Semaphore, made by NewBarging, each looks for himself. Who fits passes
 //     who does not; and a release calls one who waits and would fit, the first of them,
 //     but does not keep the permit for him: who comes while he wakes up may be quicker,
-//     and then he waits again, behind the others. No permit lies idle that anybody who
-//     waits could use. Anybody may wait for ever.
+//     and then he waits again, behind the others. No permit lies idle for long that
+//     anybody who waits could use. Anybody may wait for ever.
 //
 // TryAcquire keeps to the same rule: it is refused if it would have to wait for
 // permits or behind somebody. Drain does not: it takes what is free, since it waits
@@ -75,7 +75,7 @@ type SizeError struct {
 
 // Error implements error.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("sluice: %s: acquire of %d permits, of which there are %d", e.Semaphore, e.Permits, e.Size)
+	return fmt.Sprintf("sluice: %s: acquire of %d with a size of %d", e.Semaphore, e.Permits, e.Size)
 }
 
 // ReleaseError says that more permits were released than are held. Nothing has changed.
@@ -87,7 +87,7 @@ type ReleaseError struct {
 
 // Error implements error.
 func (e *ReleaseError) Error() string {
-	return fmt.Sprintf("sluice: %s: release of %d permits, of which %d are held", e.Semaphore, e.Permits, e.Held)
+	return fmt.Sprintf("sluice: %s: release of %d with %d held", e.Semaphore, e.Permits, e.Held)
 }
 
 // atLeastOne returns an error for a number of permits that makes no sense.

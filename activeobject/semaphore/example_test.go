@@ -65,7 +65,7 @@ func ExampleNewBinary() {
 	// <nil>
 	// sluice: door: acquire would wait: guard "free" is false
 	// <nil>
-	// sluice: door: release of 1 permits, of which 0 are held
+	// sluice: door: release of 1 with 0 held
 }
 
 func ExampleNew() {
@@ -142,7 +142,7 @@ func ExampleSemaphore_Resize() {
 	slots.Release(1)
 	fmt.Println(two.Ready())
 	// Output:
-	// true sluice: slots: acquire of 3 permits, of which there are 2
+	// true sluice: slots: acquire of 3 with a size of 2
 	// false
 	// true
 }

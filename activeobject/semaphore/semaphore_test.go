@@ -121,7 +121,7 @@ func TestTheReleaseOfWhatIsNotHeldChangesNothing(t *testing.T) {
 		for _, release := range []func(int) error{s.Release, func(n int) error { return over(t, s.SendRelease(n)) }} {
 			err := release(3)
 			require.Equal(t, &semaphore.ReleaseError{Semaphore: "slots", Permits: 3, Held: 2}, err)
-			require.EqualError(t, err, "sluice: slots: release of 3 permits, of which 2 are held")
+			require.EqualError(t, err, "sluice: slots: release of 3 with 2 held")
 			counts(t, s, 1, 2, 0)
 		}
 		require.NoError(t, s.Release(2))
@@ -133,7 +133,7 @@ func TestWhoNeverFitsFailsAtOnce(t *testing.T) {
 		s := build(3, activeobject.Named("slots"))
 		tooLarge := &semaphore.SizeError{Semaphore: "slots", Permits: 4, Size: 3}
 		require.Equal(t, tooLarge, s.Acquire(background, 4))
-		require.EqualError(t, tooLarge, "sluice: slots: acquire of 4 permits, of which there are 3")
+		require.EqualError(t, tooLarge, "sluice: slots: acquire of 4 with a size of 3")
 		require.Equal(t, tooLarge, s.TryAcquire(background, 4))
 		require.Equal(t, tooLarge, over(t, s.SendAcquire(background, 4)))
 		c := s.AcquireCase(4)
@@ -388,7 +388,7 @@ func TestABinarySemaphoreIsHeldByOne(t *testing.T) {
 	held(false)
 	err = b.Release()
 	require.Equal(t, &semaphore.ReleaseError{Semaphore: "printer", Permits: 1}, err)
-	require.EqualError(t, err, "sluice: printer: release of 1 permits, of which 0 are held")
+	require.EqualError(t, err, "sluice: printer: release of 1 with 0 held")
 	require.NoError(t, b.Acquire(background))
 	held(true)
 	require.ErrorIs(t, b.TryAcquire(background), activeobject.ErrRefused)
