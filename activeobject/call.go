@@ -271,7 +271,7 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 	case o.class.filters != nil:
 		return 0, filtering, nil
 	}
-	if t.leafed && t.looks&guards.AtWaiting == 0 {
+	if t.leafed && t.looks&guards.AtWaiting == 0 && !(t.headOfLine && o.box.Word.Load()&mailbox.Recheck != 0) { // there may be a line to wait in
 		if key != nil {
 			if err := t.checkKey(o, key); err != nil {
 				return 0, outside, p.failed(err)
@@ -281,6 +281,12 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 			if err := ctx.Err(); err != nil { // it ended while we spun
 				t.putBack(o)
 				return 0, outside, p.failed(err)
+			}
+			// The word that we swapped says whether anybody waits in a line. If nobody did,
+			// nobody does: who comes finds the object taken.
+			if t.headOfLine && w&mailbox.Recheck != 0 {
+				t.putBack(o)
+				return 0, outside, nil
 			}
 			return w, inside, nil
 		}

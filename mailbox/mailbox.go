@@ -179,8 +179,8 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		switch {
 		case op < 64 && plain(op):
 			c.parks[op] = parked // the fast path asks
-		case o.Looks&guards.AtWaiting != 0, o.HeadOfLine:
-			c.parks[op] = parked | slow // the kernel is to see every arrival: it counts, or waits behind the head
+		case o.Looks&guards.AtWaiting != 0:
+			c.parks[op] = parked | slow // the kernel is to see every arrival: it counts
 		default:
 			c.parks[op] = parked | recheck
 		}
@@ -266,6 +266,10 @@ const (
 	// Parked is added to the word of an object at which others wait, all of them
 	// for guards that are known to be false and that Host.Open can ask.
 	Parked = parked
+	// Recheck is added to Parked if some wait for other guards, such as those in a line
+	// of which only the head is asked. Who would have to stand in such a line must not
+	// take the object.
+	Recheck = recheck
 	// Never is a value that no word has.
 	Never = ^uint64(0)
 )

@@ -1,0 +1,47 @@
+// Package lock has locks: a burst lock, which callers pass in bursts, and read-write
+// locks, of three kinds.
+//
+//	gate, err := lock.NewBurst(system, 3)
+//	err = gate.Request(ctx) // waits until three wait, or somebody calls gate.Grant
+//
+//	rw, err := lock.NewReadWrite(system)
+//	err = rw.WithRLock(ctx, func(ctx context.Context) error { … }) // beside other readers
+//	err = rw.WithLock(ctx, func(ctx context.Context) error { … })  // alone
+//
+// The burst lock is that of "Shared Resource Design Patterns", which has it as an Ada
+// protected object; its sections on semaphores have become the package semaphore. The
+// read-write lock in its three variants is the classical problem of Courtois, Heymans
+// and Parnas (1971), with the fair one that came later.
+//
+// What differs from the text: its burst is open as long as somebody waits, which the
+// last one through notices. But who waits may be withdrawn here, and if that is the last
+// one, nobody would close the lock. So the first of a burst goes to its end, where it
+// cannot be withdrawn any more, and closes it.
+//
+// A request whose context ends while it waits has locked nothing, and leaves no trace:
+// one less waits for the burst, and whom a writer held off need not wait any longer.
+// A lock that is stopped (see Object) fails all that wait and all that come, with an
+// error that matches activeobject.ErrStopped, an unlock included.
+package lock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sluice-go/sluice/activeobject"
+)
+
+type none = activeobject.None
+
+var background = context.Background()
+
+// holding runs f and then unlocks, however f ends. The lock may have been stopped
+// meanwhile; then there is nothing left to be unlocked.
+func holding(ctx context.Context, f func(context.Context) error, unlock func() error) (err error) {
+	defer func() {
+		if e := unlock(); !errors.Is(e, activeobject.ErrStopped) {
+			err = errors.Join(err, e)
+		}
+	}()
+	return f(ctx)
+}

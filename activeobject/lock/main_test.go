@@ -1,0 +1,85 @@
+package lock_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/lock"
+	"github.com/sluice-go/sluice/activeobject/objecttest"
+	"github.com/sluice-go/sluice/actor"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 && flag.Lookup("test.bench").Value.String() == "" { // benchmarks may keep their systems
+		if err := noLeaks(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// noLeaks returns an error if goroutines are left over. It is patient, as
+// protoactor's throttle of dead letters leaves one that ends after a second.
+func noLeaks() (err error) {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+		if err = goleak.Find(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+type None = activeobject.None
+
+var (
+	background = context.Background()
+	quiet      = actor.WithLogger(slog.New(slog.DiscardHandler))
+)
+
+// kinds are the three read-write locks.
+var kinds = map[string]func(*actor.System, ...activeobject.Option) (*lock.ReadWrite, error){
+	"fair": lock.NewReadWrite, "readers-first": lock.NewReadersFirst, "writers-first": lock.NewWritersFirst,
+}
+
+// each runs a test for read-write locks of all three kinds.
+func each(t *testing.T, test func(t *testing.T, l *lock.ReadWrite)) {
+	t.Helper()
+	for name, build := range kinds {
+		t.Run(name, func(t *testing.T) {
+			l, err := build(objecttest.NewSystem(t, objecttest.AllowWaiting()), activeobject.Named("table"))
+			require.NoError(t, err)
+			test(t, l)
+		})
+	}
+}
+
+// patience is how long something that must happen may take before a test gives up on
+// it. A test that passes never waits for it.
+const patience = 5 * time.Second
+
+// over waits until a future has its result, and returns the error.
+func over(t testingT, f activeobject.Future[None]) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	_, err := f.Await(ctx)
+	require.NoError(t, ctx.Err(), "it still waits")
+	return err
+}
+
+// testingT is a *testing.T or a *rapid.T.
+type testingT interface {
+	require.TestingT
+	Helper()
+}

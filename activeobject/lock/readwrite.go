@@ -1,0 +1,234 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+)
+
+// readWrite is the state of a read-write lock.
+type readWrite struct {
+	activeobject.Queues
+	readers int
+	writing bool
+}
+
+// mode is what somebody wants the lock for.
+type mode bool
+
+const (
+	toRead  mode = false
+	toWrite mode = true
+)
+
+func (l *readWrite) free(m mode) bool { return !l.writing && (m == toRead || l.readers == 0) }
+
+func (l *readWrite) lock(m mode) {
+	if m == toWrite {
+		l.writing = true
+	} else {
+		l.readers++
+	}
+}
+
+func (l *readWrite) unlock(m mode) (none, error) {
+	switch {
+	case m == toWrite && l.writing:
+		l.writing = false
+	case m == toRead && l.readers > 0:
+		l.readers--
+	default:
+		return none{}, &UnlockError{Lock: l.ObjectName(), Writing: m == toWrite}
+	}
+	return none{}, nil
+}
+
+// operations are those of one kind of lock.
+type operations struct {
+	typ          *activeobject.Type[readWrite]
+	order        activeobject.Option
+	lock, unlock *activeobject.Operation[readWrite, mode, none]
+	readers      *activeobject.Operation[readWrite, none, int]
+	writing      *activeobject.Operation[readWrite, none, bool]
+}
+
+func declare(order activeobject.Option) *operations {
+	t := activeobject.NewType[readWrite]("read-write lock")
+	return &operations{
+		typ:     t,
+		order:   order,
+		lock:    activeobject.Entry(t, "lock", activeobject.Put((*readWrite).lock)).WhenArg("free", (*readWrite).free),
+		unlock:  activeobject.Procedure(t, "unlock", (*readWrite).unlock),
+		readers: activeobject.Function(t, "readers", activeobject.Get(func(l *readWrite) int { return l.readers })),
+		writing: activeobject.Function(t, "writing", activeobject.Get(func(l *readWrite) bool { return l.writing })),
+	}
+}
+
+// Readers and writers stand in one line, and what it is ordered by makes the three kinds.
+// Where only the head of the line is asked, a writer who cannot start yet is not passed
+// by readers; where each is asked, he is.
+var (
+	fair         = declare(activeobject.ByArrival())
+	readersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == toRead && b.Argument == toWrite }))
+	writersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == toWrite && b.Argument == toRead }))
+)
+
+func init() {
+	fair.lock.HeadOfLine()
+	writersFirst.lock.HeadOfLine()
+}
+
+// ReadWrite is a lock that is held by any number of readers or by one writer. All its
+// methods may be called from any goroutine; who unlocks need not be who has locked.
+//
+// Who holds it must not lock it once more, not even for reading: a writer may have come
+// to wait between the two.
+type ReadWrite struct {
+	o   *activeobject.Object[readWrite]
+	ops *operations
+}
+
+// NewReadWrite makes a fair read-write lock: first come first served, and readers who
+// come one after another read together. Nobody starves. It fails as activeobject.New
+// does.
+func NewReadWrite(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
+	return build(fair, system, options)
+}
+
+// NewReadersFirst makes a read-write lock in which a reader waits for nobody but the
+// writer who writes. A writer starves as long as there is always somebody who reads.
+func NewReadersFirst(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
+	return build(readersFirst, system, options)
+}
+
+// NewWritersFirst makes a read-write lock in which no reader starts while a writer
+// waits. Readers starve as long as there always is one.
+func NewWritersFirst(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
+	return build(writersFirst, system, options)
+}
+
+func build(ops *operations, system *actor.System, options []activeobject.Option) (*ReadWrite, error) {
+	options = append(options[:len(options):len(options)], ops.order) // which is not for the user to change
+	o, err := activeobject.New(system, ops.typ, &readWrite{}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &ReadWrite{o, ops}, nil
+}
+
+// UnlockError says that a lock was unlocked that is not held so. Nothing has changed.
+type UnlockError struct {
+	Lock    string // its name
+	Writing bool   // by Unlock, and not RUnlock
+}
+
+// Error implements error.
+func (e *UnlockError) Error() string {
+	if e.Writing {
+		return fmt.Sprintf("sluice: %s: unlock of a lock that is not held for writing", e.Lock)
+	}
+	return fmt.Sprintf("sluice: %s: unlock of a lock that is not held for reading", e.Lock)
+}
+
+// Lock waits until nobody holds the lock and it is his turn, and holds it for writing. If
+// ctx ends first it returns the context's error, and holds nothing.
+func (l *ReadWrite) Lock(ctx context.Context) error {
+	_, err := l.ops.lock.Call(ctx, l.o, toWrite)
+	return err
+}
+
+// TryLock is Lock without waiting, neither for those who hold it nor behind somebody who
+// comes first: it fails with an error that matches activeobject.ErrRefused instead.
+func (l *ReadWrite) TryLock(ctx context.Context) error {
+	_, err := l.ops.lock.Try(ctx, l.o, toWrite)
+	return err
+}
+
+// SendLock is Lock as a future.
+func (l *ReadWrite) SendLock(ctx context.Context) activeobject.Future[none] {
+	return l.ops.lock.Send(ctx, l.o, toWrite)
+}
+
+// LockCase is Lock as a case for activeobject.Select.
+func (l *ReadWrite) LockCase() *activeobject.Case[readWrite, mode, none] {
+	return l.ops.lock.Case(l.o, toWrite)
+}
+
+// Unlock ends what Lock has begun. If nobody holds the lock for writing that is an
+// *UnlockError.
+func (l *ReadWrite) Unlock() error {
+	_, err := l.ops.unlock.Call(background, l.o, toWrite)
+	return err
+}
+
+// SendUnlock is Unlock as a future.
+func (l *ReadWrite) SendUnlock() activeobject.Future[none] {
+	return l.ops.unlock.Send(background, l.o, toWrite)
+}
+
+// WithLock holds the lock for writing while it runs f, to which it hands ctx. If it
+// cannot be locked f does not run. It is also unlocked if f panics or ends its
+// goroutine. The error is that of Lock or f.
+func (l *ReadWrite) WithLock(ctx context.Context, f func(context.Context) error) error {
+	if err := l.Lock(ctx); err != nil {
+		return err
+	}
+	return holding(ctx, f, l.Unlock)
+}
+
+// RLock waits until nobody writes and it is his turn, and holds the lock for reading. If
+// ctx ends first it returns the context's error, and holds nothing.
+func (l *ReadWrite) RLock(ctx context.Context) error {
+	_, err := l.ops.lock.Call(ctx, l.o, toRead)
+	return err
+}
+
+// TryRLock is to RLock as TryLock to Lock.
+func (l *ReadWrite) TryRLock(ctx context.Context) error {
+	_, err := l.ops.lock.Try(ctx, l.o, toRead)
+	return err
+}
+
+// SendRLock is RLock as a future.
+func (l *ReadWrite) SendRLock(ctx context.Context) activeobject.Future[none] {
+	return l.ops.lock.Send(ctx, l.o, toRead)
+}
+
+// RLockCase is RLock as a case for activeobject.Select.
+func (l *ReadWrite) RLockCase() *activeobject.Case[readWrite, mode, none] {
+	return l.ops.lock.Case(l.o, toRead)
+}
+
+// RUnlock ends what RLock has begun. If nobody holds the lock for reading that is an
+// *UnlockError.
+func (l *ReadWrite) RUnlock() error {
+	_, err := l.ops.unlock.Call(background, l.o, toRead)
+	return err
+}
+
+// SendRUnlock is RUnlock as a future.
+func (l *ReadWrite) SendRUnlock() activeobject.Future[none] {
+	return l.ops.unlock.Send(background, l.o, toRead)
+}
+
+// WithRLock is WithLock for reading.
+func (l *ReadWrite) WithRLock(ctx context.Context, f func(context.Context) error) error {
+	if err := l.RLock(ctx); err != nil {
+		return err
+	}
+	return holding(ctx, f, l.RUnlock)
+}
+
+// Readers returns how many hold the lock for reading.
+func (l *ReadWrite) Readers() (int, error) { return l.ops.readers.Call(background, l.o, none{}) }
+
+// Writing reports whether somebody holds the lock for writing.
+func (l *ReadWrite) Writing() (bool, error) { return l.ops.writing.Call(background, l.o, none{}) }
+
+// Waiting returns how many wait to lock it, for reading or for writing.
+func (l *ReadWrite) Waiting() int { return l.ops.lock.Waiting(l.o) }
+
+// Object returns the shared object, which can be explained, observed and stopped.
+func (l *ReadWrite) Object() *activeobject.Object[readWrite] { return l.o }

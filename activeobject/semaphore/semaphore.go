@@ -1,0 +1,280 @@
+package semaphore
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+)
+
+// permits is the state of a counting semaphore.
+type permits struct {
+	activeobject.Queues
+	size    atomic.Int64 // changed by bodies only; clients look at it, too
+	held    int          // more than there are, maybe, after a resize
+	turning bool         // those who wait are asked whether they can ever fit: see resize
+	called  bool         // somebody is on his way to look once more: see barge
+}
+
+// pivot is what is acquired, so to speak, by the request that ends a turn.
+const pivot = math.MinInt
+
+func (p *permits) most() int { return int(p.size.Load()) }
+func (p *permits) free() int { return max(p.most()-p.held, 0) }
+
+// enough is open for all that need not wait, those included that are to fail.
+func (p *permits) enough(n int) bool { return n <= p.free() || n > p.most() || p.turning }
+
+// fits returns an error if there will never be enough for n.
+func (p *permits) fits(n int) error {
+	if size := p.most(); n > size {
+		return &SizeError{Semaphore: p.ObjectName(), Permits: n, Size: size}
+	}
+	return nil
+}
+
+func (p *permits) acquire(n int) (none, error) {
+	switch {
+	case n == pivot:
+		p.turning = false
+		return none{}, nil
+	case n < 1:
+		return none{}, atLeastOne("Acquire", "n", n)
+	case n > p.most():
+		return none{}, p.fits(n)
+	case p.turning:
+		return fair.acquire.Requeue(n) // behind the pivot
+	}
+	p.held += n
+	return none{}, nil
+}
+
+func (p *permits) release(n int) (none, error) {
+	switch {
+	case n < 1:
+		return none{}, atLeastOne("Release", "n", n)
+	case n > p.held:
+		return none{}, &ReleaseError{Semaphore: p.ObjectName(), Permits: n, Held: p.held}
+	}
+	p.held -= n
+	return none{}, nil
+}
+
+// resize has to fail those who wait for more than there are now. In a line of which only
+// the head is asked, the line turns round for that: resize itself goes to its end, and up
+// to then whoever is at the head goes to the end, too, or fails. Nobody can come in
+// between, since those outside wait until those inside cannot start; and who is
+// withdrawn meanwhile is not missed. So the line is in its old order when resize is
+// at its head.
+func (p *permits) resize(n int) (none, error) {
+	if n < 1 {
+		return none{}, atLeastOne("Resize", "n", n)
+	}
+	p.turning = n < p.most() && p.Waiting(fair.acquire) > 0 // never of a barging one, of which all are asked
+	p.size.Store(int64(n))
+	if p.turning {
+		return fair.acquire.Requeue(pivot, activeobject.Commit)
+	}
+	return none{}, nil
+}
+
+func (p *permits) drain() int {
+	n := p.free()
+	p.held += n
+	return n
+}
+
+// operations are those of one kind of semaphore.
+type operations struct {
+	typ                      *activeobject.Type[permits]
+	acquire, release, resize *activeobject.Operation[permits, int, none]
+	drain, available, held   *activeobject.Operation[permits, none, int]
+	barge                    *barge // nil of fair ones
+}
+
+func declare(name string) *operations {
+	t := activeobject.NewType[permits](name)
+	return &operations{
+		typ:       t,
+		acquire:   activeobject.Entry(t, "acquire", (*permits).acquire).WhenArg("enough free", (*permits).enough),
+		release:   activeobject.Procedure(t, "release", (*permits).release),
+		resize:    activeobject.Procedure(t, "resize", (*permits).resize),
+		drain:     activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain)),
+		available: activeobject.Function(t, "available", activeobject.Get((*permits).free)),
+		held:      activeobject.Function(t, "held", activeobject.Get(func(p *permits) int { return p.held })),
+	}
+}
+
+var fair, barging *operations
+
+func init() {
+	fair, barging = declare("semaphore"), declare("barging semaphore")
+	fair.acquire.HeadOfLine()
+	barging.barge = declareBarge(barging.typ)
+}
+
+// Semaphore is a semaphore of any number of permits, of which a caller acquires as many
+// at once as he wants. All its methods may be called from any goroutine.
+type Semaphore struct {
+	o     *activeobject.Object[permits]
+	ops   *operations
+	state *permits // of which no more than the size is looked at
+}
+
+// New makes a fair semaphore of so many permits, all of them free: first come first
+// served, and nobody passes a large acquire that waits. With the size fixed, it is
+// golang.org/x/sync/semaphore.
+//
+// It fails with *activeobject.ArgumentError if there is not at least one, and as
+// activeobject.New does.
+func New(system *actor.System, permits int, options ...activeobject.Option) (*Semaphore, error) {
+	return build("New", fair, system, permits, options)
+}
+
+// NewBarging makes a semaphore in which who fits passes who does not, and who comes may
+// be quicker than who waits. So anybody may wait for ever, above all for many permits;
+// but under contention it is several times as fast. Otherwise it is like New.
+func NewBarging(system *actor.System, permits int, options ...activeobject.Option) (*Semaphore, error) {
+	return build("NewBarging", barging, system, permits, options)
+}
+
+func build(call string, ops *operations, system *actor.System, n int, options []activeobject.Option) (*Semaphore, error) {
+	if err := atLeastOne(call, "permits", n); err != nil {
+		return nil, err
+	}
+	state := &permits{}
+	state.size.Store(int64(n))
+	o, err := activeobject.New(system, ops.typ, state, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Semaphore{o, ops, state}, nil
+}
+
+// check returns an error if an acquire makes no sense. Bodies look, too: a request may
+// have been overtaken by a resize. But one that stands in a line is not asked before it is
+// first, and should not have to wait to be told.
+func (s *Semaphore) check(call string, n int) error {
+	if n < 1 {
+		return atLeastOne(call, "n", n)
+	}
+	return s.state.fits(n)
+}
+
+// Acquire waits until there are n permits for it, and takes them in one step: nobody
+// holds some and waits for the rest. If ctx ends first it returns the context's error
+// and has taken nothing. If the semaphore has fewer than n permits, or gets to have
+// while Acquire waits, that is a *SizeError.
+func (s *Semaphore) Acquire(ctx context.Context, n int) error {
+	if err := s.check("Acquire", n); err != nil {
+		return err
+	}
+	if b := s.ops.barge; b != nil {
+		return b.acquire(ctx, s.o, n)
+	}
+	_, err := s.ops.acquire.Call(ctx, s.o, n)
+	return plain(err)
+}
+
+// TryAcquire is Acquire without waiting: if there are not n permits for it, or somebody
+// is before it, it fails with an error that matches activeobject.ErrRefused and says
+// which.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
+	if err := s.check("TryAcquire", n); err != nil {
+		return err
+	}
+	_, err := s.ops.acquire.Try(ctx, s.o, n)
+	return plain(err)
+}
+
+// SendAcquire is Acquire as a future. Who withdraws it, or ends ctx, before it is there
+// has acquired nothing. A barging semaphore gives it its permits at the release, since
+// there is nobody to look for himself; so does AcquireCase. (If the semaphore has been made smaller meanwhile the error that
+// says so is a *RequeuedError, which matches what Acquire returns.)
+func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
+	if err := s.check("SendAcquire", n); err != nil {
+		return actor.Settled(none{}, err)
+	}
+	return s.ops.acquire.Send(ctx, s.o, n)
+}
+
+// AcquireCase is Acquire as a case for activeobject.Select.
+func (s *Semaphore) AcquireCase(n int) *activeobject.Case[permits, int, none] {
+	return s.ops.acquire.Case(s.o, n)
+}
+
+// Release gives n permits back. If fewer are held, by all callers together, that is a
+// *ReleaseError, and nothing has changed.
+func (s *Semaphore) Release(n int) error {
+	_, err := s.ops.release.Call(background, s.o, n)
+	return err
+}
+
+// SendRelease is Release as a future.
+func (s *Semaphore) SendRelease(n int) activeobject.Future[none] {
+	return s.ops.release.Send(background, s.o, n)
+}
+
+// Resize gives the semaphore n permits. More may be held than that: then nobody is
+// admitted until enough have come back. Those who wait for more than n fail at once with
+// a *SizeError; the others keep their places.
+func (s *Semaphore) Resize(n int) error {
+	_, err := s.ops.resize.Call(background, s.o, n)
+	return plain(err)
+}
+
+// SendResize is Resize as a future.
+func (s *Semaphore) SendResize(n int) activeobject.Future[none] {
+	return s.ops.resize.Send(background, s.o, n)
+}
+
+// Drain acquires all permits that are free at this moment, whoever waits, and returns
+// how many: none, maybe. They are to be released like others.
+func (s *Semaphore) Drain() (int, error) { return s.ops.drain.Call(background, s.o, none{}) }
+
+// SendDrain is Drain as a future.
+func (s *Semaphore) SendDrain() activeobject.Future[int] {
+	return s.ops.drain.Send(background, s.o, none{})
+}
+
+// With holds n permits while it runs f, to which it hands ctx. If they cannot be
+// acquired f does not run. They are also released if f panics or ends its goroutine. The
+// error is that of Acquire or f.
+func (s *Semaphore) With(ctx context.Context, n int, f func(context.Context) error) error {
+	if err := s.Acquire(ctx, n); err != nil {
+		return err
+	}
+	return holding(ctx, f, func() error { return s.Release(n) })
+}
+
+// Available returns how many permits are free.
+func (s *Semaphore) Available() (int, error) { return s.ops.available.Call(background, s.o, none{}) }
+
+// Held returns how many permits are held.
+func (s *Semaphore) Held() (int, error) { return s.ops.held.Call(background, s.o, none{}) }
+
+// Size returns how many permits there are.
+func (s *Semaphore) Size() int { return s.state.most() }
+
+// Waiting returns how many wait to acquire some.
+func (s *Semaphore) Waiting() int {
+	n := s.ops.acquire.Waiting(s.o)
+	if s.ops.barge != nil {
+		n += s.ops.barge.waiting(s.o)
+	}
+	return n
+}
+
+// Object returns the shared object, which can be explained, observed and stopped.
+func (s *Semaphore) Object() *activeobject.Object[permits] { return s.o }
+
+// plain is the error without the turns that a request has made when the semaphore was
+// made smaller: it has taken nothing by them.
+func plain(err error) error {
+	if turned, ok := err.(*activeobject.RequeuedError); ok {
+		return turned.Cause
+	}
+	return err
+}
