@@ -329,9 +329,9 @@ func (o *Object[T]) Seat() *int { return &o.seat }
 // bind gives the embedded Queues of the state its object.
 func (q *Queues) bind(t *species, box *mailbox.Mailbox) { q.typ, q.box = t, box }
 
-// Queues shows the bodies and guards of an object how many requests wait where:
-// Ada's 'Count. Embed it in the state; New connects it. Until then nobody waits,
-// so that the state can be tested as plain Go.
+// Queues shows the bodies and guards of an object how many requests wait where, which
+// is Ada's 'Count, and what the object is called. Embed it in the state; New connects
+// it. Until then nobody waits, so that the state can be tested as plain Go.
 //
 // A guard that looks at it must be declared by WhenWaiting.
 type Queues struct {
@@ -352,13 +352,13 @@ func (q *Queues) Waiting(op interface{ at(t *species) (int, bool) }) int {
 	return 0
 }
 
-// ObjectName returns the name of the object whose state this is part of, for errors that
-// name it. Until New connects it there is none, and the name is empty.
+// ObjectName returns the name of the object whose state it is, for the errors that
+// bodies return; "" without one.
 func (q *Queues) ObjectName() string {
 	if q.box == nil {
 		return ""
 	}
-	return q.box.Host().Name()
+	return q.box.Name()
 }
 
 // AskState implements kernel.Object.
