@@ -15,14 +15,15 @@ type window[T any] struct {
 }
 
 func (w *window[T]) put(item T) (d Dropped[T], err error) {
-	if w.count == len(w.items) && !w.closed {
-		d.Item, err = w.get(none{})
+	if w.closed {
+		return d, w.passed()
+	}
+	if w.count == len(w.items) {
+		d.Item, _ = w.get(none{})
 		d.Any = true
 		w.lost++
 	}
-	if err == nil {
-		_, err = w.ring.put(item)
-	}
+	_, err = w.ring.put(item)
 	return d, err
 }
 
