@@ -238,7 +238,15 @@ type Reader[T any] struct {
 // Register adds a reader, to whom the value that is there is new. The buffer remembers
 // him until he is closed. It may be closed itself.
 func (b *ReadNew[T]) Register() (*Reader[T], error) {
-	id, err := b.ops.register.Call(context.Background(), b.o, none{})
+	return b.registered(b.ops.register.Call(context.Background(), b.o, none{}))
+}
+
+// SendRegister is Register as a future.
+func (b *ReadNew[T]) SendRegister(ctx context.Context) activeobject.Future[*Reader[T]] {
+	return actor.Then(b.ops.register.Send(ctx, b.o, none{}), b.registered)
+}
+
+func (b *ReadNew[T]) registered(id uint64, err error) (*Reader[T], error) {
 	if err != nil {
 		return nil, err
 	}
