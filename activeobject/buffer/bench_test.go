@@ -26,45 +26,62 @@ type pipe struct {
 	end  func() // no more is put
 }
 
-// carry hands n items from producers to consumers.
-func carry(b *testing.B, p pipe, n, producers, consumers int) {
-	var in, out sync.WaitGroup
-	var sum, count atomic.Int64
-	for c := range producers {
-		in.Go(func() {
-			for i := c; i < n; i += producers {
-				if !p.put(i) {
-					b.Error("cannot put")
-					return
+// carry returns what hands n items from producers to consumers.
+func carry(producers, consumers int) func(b *testing.B, p pipe, n int) {
+	return func(b *testing.B, p pipe, n int) {
+		var in, out sync.WaitGroup
+		var sum, count atomic.Int64
+		for c := range producers {
+			in.Go(func() {
+				for i := c; i < n; i += producers {
+					if !p.put(i) {
+						b.Error("cannot put")
+						return
+					}
 				}
-			}
-		})
-	}
-	for range consumers {
-		out.Go(func() {
-			s, k := 0, 0
-			for {
-				i, ok := p.get()
-				if !ok {
-					break
+			})
+		}
+		for range consumers {
+			out.Go(func() {
+				s, k := 0, 0
+				for {
+					i, ok := p.get()
+					if !ok {
+						break
+					}
+					s, k = s+i, k+1
 				}
-				s, k = s+i, k+1
-			}
-			sum.Add(int64(s))
-			count.Add(int64(k))
-		})
+				sum.Add(int64(s))
+				count.Add(int64(k))
+			})
+		}
+		in.Wait()
+		p.end()
+		out.Wait()
+		if sum.Load() != int64(n)*int64(n-1)/2 || count.Load() != int64(n) {
+			b.Fatalf("%s: %d items with sum %d came out of %d", p.name, count.Load(), sum.Load(), n)
+		}
 	}
-	in.Wait()
-	p.end()
-	out.Wait()
-	if sum.Load() != int64(n)*int64(n-1)/2 || count.Load() != int64(n) {
-		b.Fatalf("%s: %d items with sum %d came out of %d", p.name, count.Load(), sum.Load(), n)
+}
+
+// inTurn hands n items through by one goroutine, which takes out what it has put in.
+func inTurn(b *testing.B, p pipe, n int) {
+	sum := 0
+	for i := range n {
+		if !p.put(i) {
+			b.Fatal("cannot put")
+		}
+		got, _ := p.get()
+		sum += got
+	}
+	if sum != n*(n-1)/2 {
+		b.Fatalf("%s: items with sum %d came out of %d", p.name, sum, n)
 	}
 }
 
 // versus lets each of several kinds of pipe carry the items in turn, and reports what
 // the others cost in units of the first.
-func versus(b *testing.B, producers, consumers int, kinds ...func() pipe) {
+func versus(b *testing.B, carry func(b *testing.B, p pipe, n int), kinds ...func() pipe) {
 	const rounds = 11
 	n := max(b.N/rounds, 1)
 	names := make([]string, len(kinds))
@@ -74,17 +91,17 @@ func versus(b *testing.B, producers, consumers int, kinds ...func() pipe) {
 		for k, kind := range kinds {
 			p := kind()
 			c, start := cpuTime(), time.Now()
-			carry(b, p, n, producers, consumers)
+			carry(b, p, n)
 			wall, cpu := float64(time.Since(start)), float64(cpuTime()-c)
 			names[k] = p.name
 			ns[k] = append(ns[k], wall/float64(n))
 			if k == 0 {
 				first, firstCPU = wall, cpu
-			} else {
-				ratios[k] = append(ratios[k], wall/first)
-				if firstCPU > 0 {
-					cpus[k] = append(cpus[k], cpu/firstCPU)
-				}
+				continue
+			}
+			ratios[k] = append(ratios[k], wall/first)
+			if firstCPU > 0 {
+				cpus[k] = append(cpus[k], cpu/firstCPU)
 			}
 		}
 	}
@@ -215,7 +232,7 @@ func BenchmarkBounded(b *testing.B) {
 		for _, crowd := range crowds {
 			b.Run(fmt.Sprintf("capacity=%d/%dx%d", capacity, crowd, crowd), func(b *testing.B) {
 				b.ReportAllocs()
-				versus(b, crowd, crowd, channel(capacity), conds(capacity), bounded(b, benchSystem(b), capacity))
+				versus(b, carry(crowd, crowd), channel(capacity), conds(capacity), bounded(b, benchSystem(b), capacity))
 			})
 		}
 	}

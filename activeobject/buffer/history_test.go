@@ -75,8 +75,8 @@ func fifo(room int, overwrites bool) model[line] {
 	}
 }
 
-// single is the state of those that hold the latest value.
-type single struct {
+// latest is the state of those that hold the latest value.
+type latest struct {
 	value    int
 	serial   uint64
 	taken    uint64 // the serial number of what was read last
@@ -85,7 +85,7 @@ type single struct {
 }
 
 // put is what both do when a value is put, or they are closed.
-func (s single) put(in step) (single, answer, bool) {
+func (s latest) put(in step) (latest, answer, bool) {
 	switch {
 	case s.closed:
 		return s, answer{fate: closed}, true
@@ -97,7 +97,7 @@ func (s single) put(in step) (single, answer, bool) {
 	return s, answer{}, true
 }
 
-func readAny(s single, in step) (single, answer, bool) {
+func readAny(s latest, in step) (latest, answer, bool) {
 	switch {
 	case in.do != "get":
 		return s.put(in)
@@ -109,7 +109,7 @@ func readAny(s single, in step) (single, answer, bool) {
 	return s, answer{value: s.value}, true
 }
 
-func readNew(s single, in step) (single, answer, bool) {
+func readNew(s latest, in step) (latest, answer, bool) {
 	after, out := uint64(in.arg), answer{value: s.value}
 	seen := &after
 	switch in.do {
@@ -329,7 +329,7 @@ func TestHistoriesAreSequential(t *testing.T) {
 
 			n := must[*buffer.ReadNew[int]](t)(buffer.NewReadNew[int](system, options...))
 			readers := [2]*buffer.Reader[int]{must[*buffer.Reader[int]](t)(n.Register()), must[*buffer.Reader[int]](t)(n.Register())}
-			var latest atomic.Uint64 // that somebody knows of
+			var known atomic.Uint64 // that somebody knows of
 			check(t, readNew, []string{"put", "put", "get", "get by 0", "get by 1", "get after", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 				switch in.do {
 				case "put":
@@ -342,7 +342,7 @@ func TestHistoriesAreSequential(t *testing.T) {
 					out.value, err = one(way, func() (int, error) { return r.Get(ctx) }, func() (int, error) { return r.TryGet(ctx) },
 						func() activeobject.Future[int] { return r.SendGet(ctx) })
 				case "get after":
-					after := latest.Load()
+					after := known.Load()
 					in.arg = int(after)
 					var s buffer.Serial[int]
 					s, err = one(way, func() (s buffer.Serial[int], err error) {
@@ -353,7 +353,7 @@ func TestHistoriesAreSequential(t *testing.T) {
 						return s, err
 					}, func() activeobject.Future[buffer.Serial[int]] { return n.SendGetAfter(ctx, after) })
 					if out.value, out.serial = s.Value, s.Serial; err == nil {
-						latest.Store(s.Serial) // it may go back, which is as good
+						known.Store(s.Serial) // it may go back, which is as good
 					}
 				case "close":
 					_, err = or(way, nothing(n.Close), func() activeobject.Future[none] { return n.SendClose(ctx) })
