@@ -83,7 +83,7 @@ func inTurn(b *testing.B, p pipe, n int) {
 // the others cost in units of the first.
 func versus(b *testing.B, carry func(b *testing.B, p pipe, n int), kinds ...func() pipe) {
 	const rounds = 11
-	n := max(b.N/rounds, 1)
+	n := max(b.N/rounds, 10_000) // 64 goroutines want something to do
 	names := make([]string, len(kinds))
 	ns, ratios, cpus := make([][]float64, len(kinds)), make([][]float64, len(kinds)), make([][]float64, len(kinds))
 	for range rounds {
