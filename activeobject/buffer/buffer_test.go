@@ -345,7 +345,7 @@ func TestBadInput(t *testing.T) {
 	n := must[*buffer.ReadNew[int]](t)(buffer.NewReadNew[int](system))
 	require.NoError(t, n.Put(1))
 	_, _, err = n.GetAfter(background, 2)
-	require.EqualError(t, err, "sluice: ReadNew.GetAfter: serial is 2: the latest value has 1")
+	require.EqualError(t, err, "sluice: buffer.ReadNew.GetAfter: serial is 2: the latest value has 1")
 	require.ErrorAs(t, err, new(*activeobject.ArgumentError))
 	_, _, err = n.TryGetAfter(background, 0)
 	require.NoError(t, err, "nothing has changed")
@@ -537,6 +537,42 @@ func TestUnboundedShowsItsDepth(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1000, peak)
 	})
+}
+
+func TestGuardsAndFunctionsChangeNothing(t *testing.T) {
+	system := objecttest.NewSystem(t)
+	for _, b := range newBoxes(t, system, objecttest.Checked(t)) {
+		first := async(func() (int, error) { return b.get(background) })
+		waits(t, b.object, 1)
+		require.NoError(t, b.put(background, 1))
+		require.Equal(t, outcome{1, nil}, <-first)
+		require.NoError(t, b.put(background, 2))
+		for range 2 {
+			b.tryGet(background)
+		}
+		require.NoError(t, b.close())
+		_, err := b.get(background)
+		require.ErrorIs(t, err, buffer.ErrClosed)
+	}
+	a := must[*buffer.ReadAny[int]](t)(buffer.NewReadAny[int](system, objecttest.Checked(t)))
+	u := must[*buffer.Unbounded[int]](t)(buffer.NewUnbounded[int](system, objecttest.Checked(t)))
+	o := must[*buffer.Overwriting[int]](t)(buffer.NewOverwriting[int](system, 1, objecttest.Checked(t)))
+	for i := range 3 {
+		_, err := a.Initialized()
+		require.NoError(t, err)
+		require.NoError(t, a.Put(i))
+		_, err = a.Get()
+		require.NoError(t, err)
+		require.NoError(t, u.Put(i))
+		_, err = u.Len()
+		require.NoError(t, err)
+		_, err = u.Peak()
+		require.NoError(t, err)
+		_, err = o.Put(i)
+		require.NoError(t, err)
+		_, err = o.Dropped()
+		require.NoError(t, err)
+	}
 }
 
 func TestPutAndGetAllocateNothing(t *testing.T) {

@@ -62,7 +62,7 @@ func (n *news[T]) getFor(reader uint64) (value T, err error) {
 func (n *news[T]) getAfter(serial uint64) (s Serial[T], err error) {
 	switch {
 	case serial > n.serial:
-		return s, &activeobject.ArgumentError{Call: "ReadNew.GetAfter", Argument: "serial", Problem: fmt.Sprintf("is %d: the latest value has %d", serial, n.serial)}
+		return s, &activeobject.ArgumentError{Call: "buffer.ReadNew.GetAfter", Argument: "serial", Problem: fmt.Sprintf("is %d: the latest value has %d", serial, n.serial)}
 	case serial == n.serial:
 		return s, n.passed()
 	}
