@@ -15,7 +15,7 @@ func Example() {
 	system := actor.NewSystem()
 	ctx := context.Background()
 	defer system.Close(ctx)
-	orders, err := buffer.NewBounded[string](system, 2)
+	orders, err := buffer.NewBounded[string](system, 2, activeobject.Named("orders"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -37,7 +37,7 @@ func Example() {
 	// soup <nil>
 	// bread <nil>
 	// cheese <nil>
-	// sluice: bounded[string]-1 is closed
+	// sluice: orders is closed
 }
 
 func ExampleBounded() {

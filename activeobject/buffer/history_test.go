@@ -282,6 +282,9 @@ func TestHistoriesAreSequential(t *testing.T) {
 
 			u := must[*buffer.Unbounded[int]](t)(buffer.NewUnbounded[int](system, options...))
 			check(t, fifo(-1, false), []string{"put", "get", "get", "len", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
+				if n, _ := u.Len(); n > 5 && in.do == "put" {
+					in.do = "len" // the order of many puts at once has too many explanations
+				}
 				switch in.do {
 				case "put":
 					_, err = or(way, nothing(func() error { return u.Put(in.arg) }), func() activeobject.Future[none] { return u.SendPut(ctx, in.arg) })
