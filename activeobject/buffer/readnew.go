@@ -22,13 +22,12 @@ type news[T any] struct {
 }
 
 func (n *news[T]) newer() bool              { return n.taken != n.serial || n.closed }
-func (n *news[T]) newTo(reader uint64) bool { return n.unseen(reader) || n.closed }
 func (n *news[T]) after(serial uint64) bool { return serial != n.serial || n.closed }
 
-// unseen also lets those pass whose reader has been closed.
-func (n *news[T]) unseen(reader uint64) bool {
+// newTo also lets those pass whose reader has been closed.
+func (n *news[T]) newTo(reader uint64) bool {
 	seen, registered := n.seen[reader]
-	return !registered || seen != n.serial
+	return !registered || seen != n.serial || n.closed
 }
 
 func (n *news[T]) put(value T) (none, error) {
