@@ -605,7 +605,7 @@ func TestTimeInABubble(t *testing.T) {
 // accounts for every item: what was put comes out, once, and in each producer's order;
 // unless the buffer is one that loses some, but then it is not out of order either.
 func TestStress(t *testing.T) {
-	const producers, consumers, items = 4, 4, 2000
+	const producers, consumers, items = 4, 4, 1000
 	eachBox(t, func(t *testing.T, b box) {
 		fates := make(fates, producers+consumers)
 		var in, out sync.WaitGroup

@@ -239,7 +239,7 @@ func nothing(f func() error) func() (none, error) {
 
 func TestHistoriesAreSequential(t *testing.T) {
 	everywhere(t, func(t *testing.T, system *actor.System, options ...activeobject.Option) {
-		for range 25 {
+		for range 15 {
 			for _, room := range []int{1, 3} {
 				b := must[*buffer.Bounded[int]](t)(buffer.NewBounded[int](system, room, options...))
 				check(t, fifo(room, false), []string{"put", "put", "get", "get", "len", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
