@@ -352,6 +352,15 @@ func (q *Queues) Waiting(op interface{ at(t *species) (int, bool) }) int {
 	return 0
 }
 
+// ObjectName returns the name of the object whose state this is part of, for errors that
+// name it. Until New connects it there is none, and the name is empty.
+func (q *Queues) ObjectName() string {
+	if q.box == nil {
+		return ""
+	}
+	return q.box.Host().Name()
+}
+
 // AskState implements kernel.Object.
 func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 	returned := false
