@@ -79,7 +79,7 @@ type auto struct {
 	gone    int // through the open gate
 }
 
-func (a *auto) HerdIsHere() bool { return a.Waiting(autoWaitForLeader) >= a.trigger }
+func (a *auto) HerdIsHere() bool { return !a.open && a.Waiting(autoWaitForLeader) >= a.trigger }
 
 func (a *auto) WaitForHerd() (int, error) {
 	a.open = true

@@ -127,10 +127,10 @@ func (e *BrokenError) Is(target error) bool { return target == ErrBroken }
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// cyclic is the state. Whoever waits inside goes before anybody arrives, as soon as
-// the guard holds. So who arrives finds nobody of a round that is over, and puts away
-// what is left of that. No body runs when a party is withdrawn; that fewer wait than
-// have arrived is all there is to see of it, and the guard sees it.
+// cyclic is the state. Nobody arrives before the last one of the round before has
+// gone, whatever the order in which those go that wait, so that one state is enough for
+// all rounds. No body runs when a party is withdrawn; that fewer wait than have arrived
+// is all there is to see of it, and the guards see it.
 type cyclic struct {
 	activeobject.Queues
 	parties int
@@ -139,6 +139,20 @@ type cyclic struct {
 	arrived int          // in this round
 	over    bool         // those that wait may go,
 	broken  *BrokenError // with this error, unless it is nil
+}
+
+// waiting returns how many wait who have arrived. One whose body runs does not.
+func (c *cyclic) waiting() int { return c.Waiting(cyclicAwait) + c.Waiting(cyclicAct) }
+
+// deserted reports whether a party has left a round that goes on.
+func (c *cyclic) deserted(running int) bool { return !c.over && c.waiting()+running < c.arrived }
+
+// Released is the guard of those who wait for the others.
+func (c *cyclic) Released() bool { return c.over || c.deserted(0) }
+
+// Gone is the guard of those who come, and of a reset.
+func (c *cyclic) Gone() bool {
+	return !c.Released() && c.arrived < c.parties || c.waiting() == 0
 }
 
 func (c *cyclic) Arrive() (none, error) {
@@ -182,14 +196,6 @@ func (c *cyclic) Leave() (none, error) {
 	return none{}, nil
 }
 
-func (c *cyclic) Released() bool { return c.over || c.deserted(0) }
-
-// deserted reports whether a party has left a round that goes on. Those whose bodies
-// run are not counted among the waiting.
-func (c *cyclic) deserted(running int) bool {
-	return !c.over && c.Waiting(cyclicAwait)+c.Waiting(cyclicAct)+running < c.arrived
-}
-
 func (c *cyclic) check(running int) {
 	if c.deserted(running) {
 		c.breaks("a party has left that had arrived", nil)
@@ -209,17 +215,18 @@ func (c *cyclic) Broken() bool { return c.deserted(0) || c.broken != nil && !c.b
 
 var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")
-	cyclicArrive = activeobject.Procedure(cyclics, "arrive", activeobject.NoArg((*cyclic).Arrive))
-	cyclicReset  = activeobject.Procedure(cyclics, "reset", activeobject.Do((*cyclic).Reset))
 	cyclicBroken = activeobject.Function(cyclics, "broken", activeobject.Get((*cyclic).Broken))
 
-	cyclicAwait, cyclicAct *activeobject.Operation[cyclic, none, none]
+	cyclicArrive, cyclicAwait, cyclicAct, cyclicReset *activeobject.Operation[cyclic, none, none]
 
 	// The same for all, so that an arrival makes no new one.
 	toAwait, toAct error
 )
 
 func init() {
+	const gone = "last round has gone"
+	cyclicArrive = activeobject.Entry(cyclics, "arrive", activeobject.NoArg((*cyclic).Arrive)).WhenWaiting(gone, (*cyclic).Gone)
+	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Do((*cyclic).Reset)).WhenWaiting(gone, (*cyclic).Gone)
 	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.NoArg((*cyclic).Leave)).WhenWaiting("all have arrived", (*cyclic).Released)
 	cyclicAct = activeobject.ProcedureCtx(cyclics, "act", (*cyclic).Act)
 	_, toAwait = cyclicAwait.Requeue(none{})

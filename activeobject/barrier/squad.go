@@ -99,8 +99,8 @@ func (s *Squad) Object() *activeobject.Object[squad] { return s.o }
 
 // squad is the state. The leader closes the gate itself, when nobody is left of those
 // that waited: the last of them might do it, but leave, as its context ends, instead of
-// going through. Since whoever waits inside goes before anybody arrives, nobody else
-// sees the gate open.
+// going through. Until then somebody inside can start, one of the herd or the leader,
+// and so nobody is let in.
 type squad struct {
 	activeobject.Queues
 	trigger  int
@@ -109,7 +109,7 @@ type squad struct {
 	gone     int // through the open gate
 }
 
-func (s *squad) HerdIsHere() bool { return s.Waiting(squadWaitForLeader) >= s.trigger }
+func (s *squad) HerdIsHere() bool { return !s.open && s.Waiting(squadWaitForLeader) >= s.trigger }
 func (s *squad) WaitForHerd()     { s.gathered = true }
 
 func (s *squad) LeaderDone() (int, error) {
