@@ -18,7 +18,8 @@ type Grant[D any] struct {
 
 	lease  time.Duration
 	during context.Context // nil if that is no term
-	forget func(why error) // end what watches its holder, and the context of that; nil if there are no terms
+	forget func(why error) // ends the context of its holder, and what watches that; nil if there are no terms
+	watch  []func()        // end what watches its holder, before they return
 
 	// These belong to the state of the scheduler.
 	timer *time.Timer // of the lease
@@ -51,11 +52,10 @@ func (g *Grant[D]) SendDone() activeobject.Future[none] {
 	return f.OnDone(func(_ none, err error) { g.left(err) })
 }
 
-// left ends what watched the holder, when it has given the resource back, or cannot any
-// more.
+// left is called when Done has ended with err.
 func (g *Grant[D]) left(err error) {
-	if g.forget != nil && (err == nil || errors.Is(err, activeobject.ErrStopped)) {
-		g.forget(nil)
+	if err == nil || errors.Is(err, activeobject.ErrStopped) {
+		g.unwatch()
 	}
 }
 
@@ -128,15 +128,29 @@ func (s *Scheduler[D]) apply(ctx context.Context, call string, data D, all []Ter
 		unwatch()
 	}
 	// The holder may end at any time from here on.
+	watch := func(stop func() bool) {
+		off := context.AfterFunc(watched, func() { stop() })
+		g.watch = append(g.watch, func() { off(); stop() })
+	}
 	if t.pid != nil {
-		stop := s.system.AfterEnd(t.pid, func() { g.end(ActorEnded, fmt.Errorf("%v has ended", t.pid)) })
-		context.AfterFunc(watched, func() { stop() })
+		watch(s.system.AfterEnd(t.pid, func() { g.end(ActorEnded, fmt.Errorf("%v has ended", t.pid)) }))
 	}
 	if t.holder != nil {
-		stop := context.AfterFunc(t.holder, func() { g.end(ContextEnded, context.Cause(t.holder)) })
-		context.AfterFunc(watched, func() { stop() })
+		watch(context.AfterFunc(t.holder, func() { g.end(ContextEnded, context.Cause(t.holder)) }))
 	}
 	return g, ctx, nil
+}
+
+// unwatch ends what watches the holder, if anything does. It is called by who has been
+// given the grant, or would have been.
+func (g *Grant[D]) unwatch() {
+	if g.forget == nil {
+		return
+	}
+	for _, end := range g.watch {
+		end()
+	}
+	g.forget(nil)
 }
 
 // entered returns the grant, or why there is none.
@@ -149,8 +163,8 @@ func (g *Grant[D]) entered(ctx context.Context, err error) (*Grant[D], error) {
 		if errors.As(context.Cause(ctx), &ended) && errors.Is(err, context.Canceled) {
 			err = ended
 		}
-		g.forget(nil)
 	}
+	g.unwatch()
 	return nil, err
 }
 

@@ -397,7 +397,7 @@ func TestAFunctionThatHoldsTheResourceGivesItBack(t *testing.T) {
 }
 
 func TestEntersLeaveNothingBehind(t *testing.T) {
-	const enters = 20_000
+	const enters = 5_000
 	system := objecttest.NewSystem(t)
 	s := newScheduler(t, system, FIFO[job]())
 	pid := system.Actors().Root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
