@@ -7,6 +7,28 @@
 //		err := rounds.Await(ctx) // until the other three have come as well
 //		…
 //	}
+//
+// Which one to take is a question of who waits for whom:
+//
+//	         who waits                     for whom
+//	Cyclic   each of a fixed number        all others, in each round
+//	Phaser   who wants to                  all that have joined and not left, in each phase
+//	Latch    anybody                       so many events, once
+//	Squad    a leader, then the herd       enough of the herd, then the leader's word
+//	Auto     a leader and the herd         each other
+//
+// Each operation that waits comes as a call with a context, as a future (SendAwait), and,
+// where it can be taken back, as a case for activeobject.Select (AwaitCase) and without
+// waiting (TryAwait). If a context ends while a request waits, it never runs; what that
+// means for the others is said of each type. Operations that never wait take no context.
+// When a barrier is stopped, through its Object, everything fails with
+// activeobject.ErrStopped.
+//
+// # Where they come from
+//
+// Squad and Auto are the squad locks of the patterns for Ada's protected types, Barrier
+// and Autobarrier there; the others are from java.util.concurrent. What differs is said
+// of each type, and in docs/patterns.md.
 package barrier
 
 import (
