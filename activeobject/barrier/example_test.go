@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -129,12 +130,13 @@ func ExamplePhaser() {
 	}
 	phases.Join() // and so there are two
 	phase, _ := phases.Arrive()
-	fmt.Println(phases.TryAwaitPhase(ctx, phase))
+	err = phases.TryAwaitPhase(ctx, phase)
+	fmt.Println("it goes on:", errors.Is(err, activeobject.ErrRefused))
 	phases.ArriveAndLeave() // the other one
 	fmt.Println(phases.AwaitPhase(ctx, phase))
 	fmt.Println(phases.Status())
 	// Output:
-	// sluice: phaser-1: await phase would wait: guard "phase is over" is false
+	// it goes on: true
 	// <nil>
 	// {1 1 0} <nil>
 }
