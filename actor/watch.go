@@ -13,22 +13,42 @@ import proto "github.com/asynkron/protoactor-go/actor"
 //
 // It serves what holds something for others, and takes it back when they are gone.
 func (s *System) Watch(pid *PID) (ended <-chan struct{}, stop func()) {
+	c := make(chan struct{})
+	leave := s.watch(pid, func() { close(c) })
+	return c, func() { leave() }
+}
+
+// AfterEnd has f called, on a goroutine of its own, when the channel of a Watch of the
+// actor would be closed. Stop prevents that, and reports whether it was in time; it does
+// not wait for f. (It is to Watch what context.AfterFunc is to a context's Done: nothing
+// has to wait for a channel.)
+func (s *System) AfterEnd(pid *PID, f func()) (stop func() bool) {
+	return s.watch(pid, func() { go f() })
+}
+
+// watch has ended called, which must not block, when the actor has ended or nobody
+// could tell any more. Stop reports whether it prevents that.
+func (s *System) watch(pid *PID, ended func()) (stop func() bool) {
 	if _, err := s.open(); err != nil || pid == nil {
-		return closed, func() {}
+		ended()
+		return func() bool { return false }
 	}
-	w := &watcher{system: s, actor: pid, ended: make(chan struct{})}
+	w := &watcher{system: s, actor: pid, ended: ended}
 	if err := s.desk.seat(w); err != nil {
-		return closed, func() {}
+		ended()
+		return func() bool { return false }
 	}
 	// The actor's context keeps its watchers by address, so each watch has its own.
 	w.send(&proto.Watch{Watcher: w.self})
 	if s.desk.hushed(s) { // perhaps before the actor has heard of the watch
 		w.send(&proto.Unwatch{Watcher: w.self})
 	}
-	return w.ended, func() {
-		if s.desk.leave(w.place) { // or the actor has ended, and knows nobody any more
-			w.send(&proto.Unwatch{Watcher: w.self})
+	return func() bool {
+		if !s.desk.leave(w.place) { // the actor has ended, and knows nobody any more
+			return false
 		}
+		w.send(&proto.Unwatch{Watcher: w.self})
+		return true
 	}
 }
 
@@ -38,7 +58,7 @@ type watcher struct {
 	actor  *PID
 	place  place
 	self   *PID // the address of the place
-	ended  chan struct{}
+	ended  func()
 }
 
 // send sends a system message to the actor, wherever its end has come: one that is
@@ -50,12 +70,12 @@ func (w *watcher) send(message any) {
 }
 
 // hear implements guest.
-func (w *watcher) hear(any) { close(w.ended) }
+func (w *watcher) hear(any) { w.ended() }
 
 // dismiss implements guest.
 func (w *watcher) dismiss() {
 	w.send(&proto.Unwatch{Watcher: w.self}) // the actor may go on, in a system that is not ours
-	close(w.ended)
+	w.ended()
 }
 
 // sit implements guest.

@@ -44,6 +44,29 @@ func TestAWatchTellsTheEndOfAnActor(t *testing.T) {
 	})
 }
 
+func TestWhatFollowsTheEndOfAnActorIsCalledOnceOrStopped(t *testing.T) {
+	homes(t, func(t *testing.T, s *actor.System) {
+		root := s.Actors().Root
+		pid := root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
+		called := make(chan struct{}) // twice would be a panic
+		stop := s.AfterEnd(pid, func() { close(called) })
+		stopped := s.AfterEnd(pid, func() { t.Error("it was stopped") })
+		require.True(t, stopped())
+		require.False(t, stopped())
+		requireOpen(t, called)
+		root.Stop(pid)
+		soon(t, called)
+		require.False(t, stop())
+		late := make(chan struct{})
+		s.AfterEnd(pid, func() { close(late) })
+		soon(t, late)
+		nobody := make(chan struct{})
+		require.False(t, s.AfterEnd(nil, func() { close(nobody) })())
+		soon(t, nobody)
+		requireNobody(t, s)
+	})
+}
+
 func TestAWatchOfNobodyIsOverAtOnce(t *testing.T) {
 	homes(t, func(t *testing.T, s *actor.System) {
 		for _, pid := range []*actor.PID{nil, s.Actors().NewLocalPID("nobody")} {

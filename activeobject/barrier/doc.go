@@ -1,0 +1,64 @@
+// Package barrier has the shared objects at which goroutines wait for each other.
+//
+//	rounds, err := barrier.NewCyclic(system, 4)
+//
+//	for !done { // each of the four
+//		compute(part)
+//		err := rounds.Await(ctx) // until the other three have come as well
+//		…
+//	}
+//
+// Which one to take is a question of who waits for whom:
+//
+//	         who waits                     for whom
+//	Cyclic   each of a fixed number        all others, in each round
+//	Phaser   who wants to                  all that have joined and not left, in each phase
+//	Latch    anybody                       so many events, once
+//	Squad    a leader, then the herd       enough of the herd, then the leader's word
+//	Auto     a leader and the herd         each other
+//
+// Each operation that waits comes as a call with a context, as a future (SendAwait), and,
+// where it can be taken back, as a case for activeobject.Select (AwaitCase) and without
+// waiting (TryAwait). If a context ends while a request waits, it never runs; what that
+// means for the others is said of each type. Operations that never wait take no context.
+// When a barrier is stopped, through its Object, everything fails with
+// activeobject.ErrStopped.
+//
+// # Where they come from
+//
+// Squad and Auto are the squad locks of the patterns for Ada's protected types, Barrier
+// and Autobarrier there; the others are from java.util.concurrent. What differs is said
+// of each type, and in docs/patterns.md.
+package barrier
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-go/sluice/activeobject"
+)
+
+type none = activeobject.None
+
+// ErrBroken is matched by the error of a party at a Cyclic that is broken.
+var ErrBroken = errors.New("sluice: barrier is broken")
+
+// MisuseError says that a barrier was asked for what it cannot do as things are.
+// Nothing has changed.
+type MisuseError struct {
+	Barrier   string
+	Operation string
+	Problem   string
+}
+
+// Error implements error.
+func (e *MisuseError) Error() string {
+	return fmt.Sprintf("sluice: %s.%s: %s", e.Barrier, e.Operation, e.Problem)
+}
+
+func atLeastOne(call, argument string, n int) error {
+	if n < 1 {
+		return &activeobject.ArgumentError{Call: call, Argument: argument, Problem: fmt.Sprintf("is %d: there must be at least one", n)}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/objecttest"
+	"github.com/sluice-go/sluice/actor"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		// It is patient, as protoactor's throttle of dead letters leaves one that ends
+		// after a second.
+		var err error
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+			if err = goleak.Find(); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+var background = context.Background()
+
+// patience is how long something that must happen may take before a test gives up on
+// it. A test that passes never waits for it.
+const patience = 20 * time.Second
+
+// ways are all the ways to run an object. Whatever a test finds must be so in each.
+var ways = map[string][]activeobject.Option{
+	"borrowed":          nil,
+	"without fast path": {activeobject.WithoutFastPath()},
+	"pooled":            {activeobject.Pooled()},
+	"dedicated":         {activeobject.Dedicated()},
+	"latest first":      {activeobject.LIFO()},
+	"rotating":          {activeobject.Rotating()},
+}
+
+// inOrder are the ways that serve who waits in the order of arrival.
+var inOrder = []string{"borrowed", "without fast path", "pooled", "dedicated"}
+
+// everyWay runs the test in each of the ways.
+func everyWay(t *testing.T, test func(t *testing.T, system *actor.System, options []activeobject.Option)) {
+	for name, options := range ways {
+		t.Run(name, func(t *testing.T) { test(t, objecttest.NewSystem(t), options) })
+	}
+}
+
+// outcome is the kind of a request's end.
+type outcome string
+
+const (
+	passed   outcome = "passed"
+	broken   outcome = "broken"
+	reset    outcome = "broken by a reset"
+	never    outcome = "withdrawn before it ran"
+	left     outcome = "withdrawn while it waited inside"
+	misused  outcome = "misuse"
+	stopped  outcome = "stopped"
+	waits    outcome = "waits"
+	nonsense outcome = "some other error"
+)
+
+func outcomeOf(err error) outcome {
+	var b *BrokenError
+	var m *MisuseError
+	var r *activeobject.RequeuedError
+	switch {
+	case err == nil:
+		return passed
+	case errors.As(err, &b) && b.Reset:
+		return reset
+	case errors.As(err, &b):
+		return broken
+	case errors.As(err, &m):
+		return misused
+	case errors.Is(err, activeobject.ErrStopped):
+		return stopped
+	case errors.Is(err, context.Canceled) && errors.As(err, &r):
+		return left
+	case errors.Is(err, context.Canceled):
+		return never
+	}
+	return nonsense
+}
+
+// result returns what has come of a request, as a test expects it to.
+func result[R any](t require.TestingT, f activeobject.Future[R]) (R, outcome) {
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	r, err := f.Await(ctx)
+	if ctx.Err() != nil {
+		return r, waits
+	}
+	o := outcomeOf(err)
+	if o == nonsense {
+		require.NoError(t, err)
+	}
+	return r, o
+}
+
+// calling calls f on a goroutine of its own.
+func calling(f func() error) <-chan error {
+	c := make(chan error, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+func soon(t *testing.T, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(patience):
+		require.FailNow(t, "it still waits")
+		return nil
+	}
+}
+
+// braked keeps the object busy until the returned function is called, and so has
+// requests pile up behind it.
+func braked[T any](o *activeobject.Object[T]) (release func()) {
+	running, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		o.Do(background, func(*T) error {
+			close(running)
+			<-goOn
+			return nil
+		})
+	}()
+	<-running
+	return func() {
+		close(goOn)
+		<-over
+	}
+}
