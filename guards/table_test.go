@@ -22,13 +22,13 @@ func TestTableIsSymmetricAndExclusiveByDefault(t *testing.T) {
 		compatible := map[pair]bool{}
 		for range rapid.IntRange(0, 20).Draw(t, "pairs") {
 			i, j := rapid.IntRange(0, n-1).Draw(t, "i"), rapid.IntRange(0, n-1).Draw(t, "j")
-			table = table.Compatible(i, j)
+			table = table.Allow(i, j)
 			compatible[pair{i, j}], compatible[pair{j, i}] = true, true
 		}
 		for i := range n {
 			for j := range n {
-				require.Equal(t, !compatible[pair{i, j}], table.Conflict(i, j), "%d %d", i, j)
-				require.Equal(t, table.Conflict(i, j), table.Row(i).Has(j))
+				require.Equal(t, !compatible[pair{i, j}], table.Between(i, j), "%d %d", i, j)
+				require.Equal(t, table.Between(i, j), table.Row(i).Has(j))
 			}
 		}
 	})
@@ -37,17 +37,17 @@ func TestTableIsSymmetricAndExclusiveByDefault(t *testing.T) {
 func TestTablesAreValues(t *testing.T) {
 	names := []string{"put", "get"}
 	exclusive := guards.Exclusive(names...)
-	changed := exclusive.Compatible(0, 1)
+	changed := exclusive.Allow(0, 1)
 	names[0] = "renamed"
-	require.True(t, exclusive.Conflict(0, 1))
-	require.False(t, changed.Conflict(0, 1))
-	require.True(t, changed.Conflict(0, 0))
+	require.True(t, exclusive.Between(0, 1))
+	require.False(t, changed.Between(0, 1))
+	require.True(t, changed.Between(0, 0))
 	require.NotContains(t, exclusive.String(), "renamed")
 	require.NotContains(t, changed.String(), "renamed")
 }
 
 func TestTableIsDrawnWithOneColumnPerOperation(t *testing.T) {
-	table := guards.Exclusive("append", "öffnen", "len").Compatible(2, 2).Compatible(0, 1)
+	table := guards.Exclusive("append", "öffnen", "len").Allow(2, 2).Allow(0, 1)
 	require.Equal(t, strings.TrimPrefix(`
         append  öffnen  len
 append  •               •

@@ -18,6 +18,7 @@ type Frame struct {
 	op     int
 	over   atomic.Bool // the body has returned
 	waits  []edge      // what the body, or one it has called, waits for now; guarded by graph
+	parked bool        // its thread is idle meanwhile, and not counted: see Fan; guarded by mu of the box
 }
 
 // graph guards the edges from bodies to what they wait for. An edge exists from
@@ -143,7 +144,9 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 	graph.Lock()
 	defer graph.Unlock()
 	for g := f; g != nil && (g == f || !g.over.Load()); g = g.parent {
-		g.waits = append(g.waits, edge{f, goal})
+		if g.waits = append(g.waits, edge{f, goal}); len(g.waits) == 1 {
+			g.park()
+		}
 		if g.parent != nil && slices.Contains(g.parent.waits, edge{g.parent, g.r}) {
 			break
 		}
@@ -204,7 +207,9 @@ func (f *Frame) leave(goal Awaited, v *vigil) {
 func (f *Frame) erase(goal Awaited) {
 	for g := f; g != nil; g = g.parent {
 		if i := slices.Index(g.waits, edge{f, goal}); i >= 0 {
-			g.waits = slices.Delete(g.waits, i, i+1)
+			if g.waits = slices.Delete(g.waits, i, i+1); len(g.waits) == 0 {
+				g.unpark()
+			}
 		}
 	}
 }

@@ -87,6 +87,9 @@ type Config struct {
 	Tag uint32
 	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
 	Dispatcher Dispatcher
+	// Fan, if it is not nil, lets requests run at once, and says on which threads;
+	// Dispatcher is nil then.
+	Fan *Fan
 	// Turn is how many bodies a worker runs before it gives the object back to its
 	// dispatcher, if more can start; 0 stands for a number that is good for most.
 	Turn int
@@ -183,8 +186,11 @@ func (m *Mailbox) Host() Host { return m.host }
 // Init makes the mailbox ready for requests. Config must have been prepared.
 func (m *Mailbox) Init(config *Config, host Host) {
 	m.config, m.host = config, host
-	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 {
+	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 || config.Fan != nil {
 		x := &extras{}
+		if config.Fan != nil {
+			x.fanned = &fanned{}
+		}
 		if config.Counted {
 			x.fast = make([]fastCounts, n)
 		}
@@ -199,7 +205,7 @@ func (m *Mailbox) Init(config *Config, host Host) {
 // rest is the word of the object when nobody owns it and nobody waits.
 func (m *Mailbox) rest() uint64 {
 	w := uint64(m.config.Tag) << tagShift
-	if m.config.Dispatcher != nil || m.config.NoFastPath || m.closed != nil || m.suspended() != nil || m.observed() {
+	if m.config.Dispatcher != nil || m.config.Fan != nil || m.config.NoFastPath || m.closed != nil || m.suspended() != nil || m.observed() {
 		w |= slow
 	}
 	return w
@@ -434,7 +440,7 @@ func (m *Mailbox) release() {
 	}
 	m.Word.Store(w)
 	m.still()
-	if c := m.closed; c != nil && !c.over && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
+	if c := m.closed; c != nil && !c.over && !(k != nil && k.Runs()) && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
 		c.over = true
 		close(c.idle)
 		m.host.Ended()
@@ -454,16 +460,15 @@ func (m *Mailbox) carried(op int, carrier **Request) bool {
 }
 
 // next returns the next request to start, or to fail with err, or nil if nothing
-// can be done. The caller owns the object and holds mu. A request that s
-// may not start goes on waiting, and is returned with
-// kernel.ErrNoThread.
+// can be done. The caller owns the object and holds mu. A request that may not start
+// goes on waiting, and is returned with kernel.ErrNoThread.
 //
 // A request whose context has ended does not start, even if its caller has had
 // no time to withdraw it.
-func (m *Mailbox) next(s *server) (r *Request, err error) {
+func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 	k := m.kernel()
 	for {
-		next, err := k.NextFor(s.may)
+		next, err := k.NextFor(may)
 		m.hush()
 		if next == nil {
 			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() {
@@ -507,6 +512,10 @@ func (m *Mailbox) next(s *server) (r *Request, err error) {
 // has run: a goroutine that left in a lent body through runtime.Goexit could not
 // run its own.
 func (m *Mailbox) serve(self *Request, lend int, worker bool) {
+	if m.config.Fan != nil {
+		m.fan(nil)
+		return
+	}
 	var out *Request // has ended; its caller is told outside mu
 	s := server{self: self, lend: lend, worker: worker, dispatched: m.config.Dispatcher != nil}
 	for {
@@ -521,7 +530,7 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 			return
 		}
 		m.out = out
-		r, err := m.next(&s)
+		r, err := m.next(s.may)
 		m.out = nil
 		if r != nil {
 			m.changed() // or release says so

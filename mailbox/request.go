@@ -42,7 +42,7 @@ type Request struct {
 
 	behind bool // somebody may wait for what follows from it, though it is told
 
-	granted bool // the token says: the object is yours, run
+	granted bool // the token says: the object is yours, run; or, of one that fans out, run
 	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
 	lapsed  bool // its context ended before any body ran
 
@@ -66,6 +66,7 @@ type Request struct {
 	committed bool  // may not be withdrawn any more
 	underWay  bool  // posted, and about to be admitted by another object
 	overdue   bool  // has been reported to wait for too long
+	onThread  bool  // runs on a thread that was reserved for it: see Fan; guarded by mu
 
 	vigils []*vigil     // of bodies that wait for it, posted as it was; guarded by graph
 	awake  atomic.Int32 // how many there are
@@ -168,6 +169,11 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 	r.at(m) // for fail
 	if c := m.closed; c != nil {
 		err := c.err // after a Drain there may be another one
+		m.mu.Unlock()
+		r.fail(err)
+		return
+	}
+	if err := m.reentered(r); err != nil {
 		m.mu.Unlock()
 		r.fail(err)
 		return
@@ -276,7 +282,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	if err := r.gone(); err != nil {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
-		m.serve(nil, 0, false) // its caller has better things to do than to serve others
+		m.goOnServing(r, nil, 0) // its caller has better things to do than to serve others
 		r.lapse(err)
 		return false
 	}
@@ -288,8 +294,18 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	} else {
 		r.ended = false
 	}
-	m.serve(self, m.lend(may), false)
+	m.goOnServing(r, self, m.lend(may))
 	return true
+}
+
+// goOnServing is serve for a goroutine on which r has run, which has left the running
+// queue. It owns the object, unless that fans out.
+func (m *Mailbox) goOnServing(r, self *Request, lend int) {
+	if m.config.Fan != nil && !m.left(r) {
+		m.mu.Unlock()
+		return
+	}
+	m.serve(self, lend, false)
 }
 
 // over says to the kernel that the body of r has returned, unless it asks to be
@@ -489,10 +505,22 @@ func (r *Request) Exit() {
 	r.Body.Fail(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.Op].Name})
 	m.mu.Lock()
 	m.kernel().Complete(&r.Request)
-	m.changed()
+	owner := m.stillOwned(r)
 	m.mu.Unlock()
 	r.settle()
-	m.workers().Dispatch(m)
+	if owner {
+		m.workers().Dispatch(m)
+	}
+}
+
+// stillOwned reports whether the goroutine on which r has run, which has left the
+// running queue, owns the object. It is called with mu held.
+func (m *Mailbox) stillOwned(r *Request) bool {
+	if m.config.Fan != nil {
+		return m.left(r)
+	}
+	m.changed()
+	return true
 }
 
 // settle tells whoever waits that the request has ended. It is called once,
@@ -585,9 +613,11 @@ func (r *Request) Forsake() {
 	if r.granted {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
-		m.changed()
+		owner := m.stillOwned(r)
 		m.mu.Unlock()
-		m.workers().Dispatch(m)
+		if owner {
+			m.workers().Dispatch(m)
+		}
 	}
 }
 

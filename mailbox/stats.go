@@ -62,6 +62,7 @@ type extras struct {
 	unseen  bool         // a request has come since the last one began; guarded by mu
 
 	observers []*observer // guarded by mu
+	fanned    *fanned     // of an object that fans out; guarded by mu
 }
 
 // fastCounts are the counts of what the kernel does not see.

@@ -175,7 +175,7 @@ func (k *Kernel) ahead(r *Request) *Request {
 	}
 	var perhaps *Request // if nothing can start, though nobody is sure to come first, the policy says so
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		if !k.rules.Conflicts.Conflict(r.Op, op) {
+		if !k.rules.Conflicts.Between(r.Op, op) {
 			continue
 		}
 		first := k.notFalse(op)
