@@ -204,25 +204,27 @@ func (t Table) Row(i int) Set { return t.rows[i] }
 // String draws the table as the matrix a person would draw: a dot marks a
 // conflict.
 func (t Table) String() string {
-	width := 1
+	first := 1
 	for _, n := range t.names {
-		width = max(width, utf8.RuneCountInString(n))
+		first = max(first, utf8.RuneCountInString(n))
 	}
 	var b strings.Builder
-	pad := func(s string) { b.WriteString(s + strings.Repeat(" ", width-utf8.RuneCountInString(s)+2)) }
-	pad("")
+	pad := func(s string, width int) {
+		b.WriteString(s + strings.Repeat(" ", max(width, 1)-utf8.RuneCountInString(s)+2))
+	}
+	pad("", first)
 	for _, n := range t.names {
-		pad(n)
+		pad(n, utf8.RuneCountInString(n))
 	}
 	for i, n := range t.names {
 		b.WriteString("\n")
-		pad(n)
-		for j := range t.names {
+		pad(n, first)
+		for j, m := range t.names {
+			mark := " "
 			if t.Between(i, j) {
-				pad("•")
-			} else {
-				pad(" ")
+				mark = "•"
 			}
+			pad(mark, utf8.RuneCountInString(m))
 		}
 	}
 	lines := strings.Split(b.String(), "\n")
