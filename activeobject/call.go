@@ -366,15 +366,24 @@ func (t *common) putBack(o *core) {
 // release gives the object back when that takes more than a swap. It sets at to
 // finished as soon as the object is no longer the caller's to clean up after.
 func (op *Operation[T, A, R]) release(ctx context.Context, o *Object[T], arg A, watched int, at *int) {
-	op.common().giveBack(op.leaving(ctx, o, arg), &o.core, watched, at)
+	var opens kernel.Opener
+	if op.opens != nil {
+		opens = op.opener(o, arg)
+	}
+	op.common().giveBack(ctx, opens, &o.core, watched, at)
 }
 
-func (t *common) giveBack(l mailbox.Leaving, o *core, watched int, at *int) {
-	if watched == open || watched == closed {
+func (t *common) giveBack(ctx context.Context, opens kernel.Opener, o *core, watched int, at *int) {
+	l := t.left(ctx, opens)
+	switch watched {
+	case open: // and the operation changes the state, so that the kernel is told that it has ended
 		l.Asked = o.box.Watched()
-		if l.Open = -1; watched == open {
-			l.Open = bits.TrailingZeros64(l.Asked)
-		}
+		l.Open = bits.TrailingZeros64(l.Asked)
+		*at = finished
+		o.box.Yield(l)
+		return
+	case closed:
+		l.Asked, l.Open = o.box.Watched(), -1
 	}
 	gone := o.box.Look(&l)
 	if gone || !t.changed { // or else the kernel is told that it has ended
@@ -535,7 +544,25 @@ func (c *request[T, A, R]) outcome() (any, error) { return c.pending.Result, c.p
 // Run implements mailbox.Body.
 func (c *request[T, A, R]) Run() {
 	c.call.begun = true
-	run(c.work(), c, &c.pending.Result, c.call.ctx)
+	if c.op.leaf == nil || c.o.class.around {
+		run(c.work(), c, &c.pending.Result, c.call.ctx)
+		return
+	}
+	// This is run, written out, for a leaf body with nothing around it: those that wait
+	// and those that let them in go through as few lines of code as they can, as the
+	// first-level cache of a processor does not hold many.
+	returned := false
+	defer func() {
+		if !returned {
+			c.op.common().escaped(&c.o.core, &c.pending.Request, c, recover())
+		}
+	}()
+	result, err := c.op.leaf(c.o.state, c.arg)
+	c.pending.Result = result
+	if err == nil || !goesOn(&err, c, &c.o.core) {
+		c.end(err)
+	}
+	returned = true
 }
 
 // run runs the body of a request, and keeps its result where that belongs; unless it
@@ -551,14 +578,17 @@ func run(j job, home record, place any, ctx context.Context) {
 	}()
 	err := t.body(o, ctx, j, place, home)
 	r.Left() // if it does not return, who catches that says so
-	if err != nil {
-		if err = requeued(err, home, o); err == nil {
-			returned = true
-			return
-		}
+	if err == nil || !goesOn(&err, home, o) {
+		home.end(err)
 	}
-	home.end(err)
 	returned = true
+}
+
+// goesOn reports whether a request, whose body has returned an error, has another
+// turn before it. If that cannot be made the error says why.
+func goesOn(err *error, home record, o *core) bool {
+	*err = requeued(*err, home, o)
+	return *err == nil
 }
 
 // escaped cleans up after a body that panicked, or, if there is no value, left
@@ -713,8 +743,16 @@ func (op *Operation[T, A, R]) record(ctx context.Context, o *Object[T], arg A, h
 
 // prepare makes r, which is a new record's, a request that is made in a manner.
 func (t *common) prepare(o *core, r *mailbox.Request, how manner) {
-	r.Leaf, r.Ticket = t.lendable(o), how == beginning
-	r.Told, r.Try, r.Patient = how >= telling, how == trying || how == attempting, how == calling
+	if r.Leaf = t.lendable(o); how == calling {
+		r.Told, r.Try, r.Patient = false, false, true // it has no Ticket
+	} else {
+		t.prepared(r, how)
+	}
+}
+
+func (t *common) prepared(r *mailbox.Request, how manner) {
+	r.Ticket, r.Told = how == beginning, how >= telling
+	r.Try, r.Patient = how == trying || how == attempting, false
 }
 
 // queue is the way through the kernel. If falsePart is not empty the caller has
@@ -722,43 +760,23 @@ func (t *common) prepare(o *core, r *mailbox.Request, how manner) {
 func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p *passage, f *filtered) (r R, err error) {
 	now := mailbox.Now()
 	c := op.record(ctx, o, arg, how, now)
-	err = op.common().handIn(ctx, &o.core, c, falsePart, how, now, p, f)
-	if how < sending {
-		return op.took(c, now)
+	c.call.filtered = f
+	op.common().prepare(&o.core, &c.pending.Request, how)
+	if how >= sending {
+		return r, op.common().post(ctx, c, falsePart, how, now, p)
 	}
-	return r, err
+	op.common().await(ctx, &o.core, c, &c.call, &c.pending.Request, falsePart, now, p)
+	return op.took(c, now)
 }
 
-// handIn is queue for a record. Of a call, the error is in that when it returns.
-func (t *common) handIn(ctx context.Context, o *core, rec record, falsePart string, how manner, now time.Duration, p *passage, f *filtered) (err error) {
-	j, c, r := rec.parts()
-	t.prepare(o, r, how)
-	var key any
-	if t.family {
-		if key, err = t.keyHeld(o, j.key, falsePart != ""); err != nil {
-			f.done(err)
-			err = p.failed(err)
-			rec.Fail(err)
-			rec.free()
-			return err
+// await hands in the record of a call, and returns when that has ended.
+func (t *common) await(ctx context.Context, o *core, rec record, c *call, r *mailbox.Request, falsePart string, now time.Duration, p *passage) {
+	if t.family || !t.leafed || o.class.filters != nil {
+		if err := t.fit(ctx, o, rec, falsePart != "", p); err != nil {
+			return
 		}
 	}
-	r.Key, c.filtered = key, f
-	t.enterChain(ctx, o, c, r)
-	if how >= sending {
-		p.charge(ctx, o, rec, how)
-		if falsePart == "" {
-			err = o.box.Post(ctx, r, now)
-		} else {
-			o.box.PostHeld(ctx, r, falsePart, now)
-		}
-		if err != nil {
-			f.done(err)
-		}
-		p.posted(rec, how, err)
-		return err
-	}
-	if how == hopping {
+	if p != nil {
 		r.Ran(p.ran)
 	}
 	returned := false
@@ -776,6 +794,43 @@ func (t *common) handIn(ctx context.Context, o *core, rec record, falsePart stri
 	if p != nil {
 		p.undone = !c.begun
 	}
+}
+
+// post hands in the record of a request that nobody waits for.
+func (t *common) post(ctx context.Context, rec record, falsePart string, how manner, now time.Duration, p *passage) (err error) {
+	j, c, r := rec.parts()
+	_, o := j.site()
+	if err = t.fit(ctx, o, rec, falsePart != "", p); err != nil {
+		return err
+	}
+	p.charge(ctx, o, rec, how)
+	if falsePart == "" {
+		err = o.box.Post(ctx, r, now)
+	} else {
+		o.box.PostHeld(ctx, r, falsePart, now)
+	}
+	if err != nil {
+		c.filtered.done(err)
+	}
+	p.posted(rec, how, err)
+	return err
+}
+
+// fit gives the record of a request what that of a plain one does not need: its key,
+// and a context. If there is no key the request has failed.
+func (t *common) fit(ctx context.Context, o *core, rec record, held bool, p *passage) (err error) {
+	j, c, r := rec.parts()
+	if t.family {
+		if r.Key, err = t.keyHeld(o, j.key, held); err != nil {
+			c.filtered.done(err)
+			c.filtered = nil
+			err = p.failed(err)
+			rec.Fail(err)
+			rec.free()
+			return err
+		}
+	}
+	t.enterChain(ctx, o, c, r)
 	return nil
 }
 

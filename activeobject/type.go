@@ -315,6 +315,7 @@ type class struct {
 
 	filters []Interceptor // nil if there are none
 	audit   *Audit        // nil if guards and functions are trusted
+	around  bool          // there is something around bodies, or may be
 }
 
 // rule returns what the kernel knows of an operation.
@@ -382,6 +383,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	if s.audit != nil {
 		c.audit, c.config.NoFastPath = s.audit, true
 	}
+	c.around = c.filters != nil || c.audit != nil
 	switch s.thread {
 	case pooled:
 		c.config.Dispatcher = system.Workers()

@@ -161,8 +161,7 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 		joins = map[*Join]bool{}
 	}
 	goal.walk(joins, func(r *Request) {
-		r.awake.Add(1)
-		r.vigils = append(r.vigils, v)
+		r.watch(v)
 		v.of = append(v.of, r)
 	})
 	for j := range joins {
@@ -182,15 +181,40 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 // when they have gone on: it has arrived at another object than the one at which it
 // was when their waits began.
 //
-// Nobody is missed. Whoever enters adds to awake before he looks where r is, and r
-// has arrived before awake is read here. So either he is seen, or he sees r here.
+// Nobody is missed. Whoever enters stores his vigil before he looks where r is, and r
+// has arrived before vigils is read here. So either he is seen, or he sees r here.
 func (r *Request) moved() {
-	if r.awake.Load() == 0 {
+	if r.vigils.Load() == nil {
 		return
 	}
 	graph.Lock()
 	defer graph.Unlock()
-	alarm(r.vigils)
+	if all := r.vigils.Load(); all != nil {
+		alarm(*all)
+	}
+}
+
+// watch adds a vigil over r, and unwatched takes it away, if it is one. The caller
+// holds graph.
+func (r *Request) watch(v *vigil) {
+	all := []*vigil{v}
+	if old := r.vigils.Load(); old != nil {
+		all = append(all, *old...)
+	}
+	r.vigils.Store(&all)
+}
+
+func (r *Request) unwatched(v *vigil) {
+	old := r.vigils.Load()
+	if old == nil {
+		return
+	}
+	left := slices.DeleteFunc(slices.Clone(*old), func(other *vigil) bool { return other == v })
+	if len(left) == 0 {
+		r.vigils.Store(nil)
+	} else {
+		r.vigils.Store(&left)
+	}
 }
 
 // leave ends what enter began.

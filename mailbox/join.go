@@ -148,10 +148,7 @@ func (v *vigil) end() {
 		}
 	}
 	for _, r := range v.of {
-		if i := slices.Index(r.vigils, v); i >= 0 {
-			r.vigils = slices.Delete(r.vigils, i, i+1)
-			r.awake.Add(-1)
-		}
+		r.unwatched(v)
 	}
 	v.at, v.of = nil, nil
 }

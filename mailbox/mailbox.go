@@ -119,8 +119,10 @@ type Config struct {
 	Patience time.Duration
 	Overdue  func(object string, w Waiting, running []Running)
 
-	plain   guards.Set // operations with plain guards: one condition over the state, that the fast path asks
-	bounded bool       // some waiting queue is
+	rest    uint64   // the word of an object that nobody owns, and at which nobody waits
+	parks   []uint64 // per operation: what those that wait for it add to that
+	bounded bool     // some waiting queue is
+	noted   bool     // something is noted of each request: what its policy wants to know, or when to look after it
 }
 
 // Dispatcher lends threads to objects.
@@ -144,7 +146,7 @@ type Mailbox struct {
 	// package into what a user's package instantiates.
 	Word atomic.Uint64
 
-	watched atomic.Uint64 // operations with waiters whose guards the fast path asks
+	watched uint64 // operations with waiters whose guards the fast path asks; the owner's, who stores and loads it between two swaps of the word
 	config  *Config
 	host    Host
 
@@ -163,19 +165,25 @@ type closing struct {
 	over     bool
 }
 
-// Prepare completes a configuration. Plain says which operations have a guard
-// that is a single condition over the state.
+// Prepare completes a configuration, whose fields are all set. Plain says which
+// operations have a guard that is a single condition over the state.
 func (c *Config) Prepare(plain func(op int) bool) *Config {
-	n := len(c.Rules.Operations)
-	c.plain = guards.NewSet(max(n, 64))
-	for op := range min(n, 64) {
-		if plain(op) {
-			c.plain.Add(op)
-		}
+	if c.rest = uint64(c.Tag) << tagShift; c.Dispatcher != nil || c.Fan != nil || c.NoFastPath {
+		c.rest |= slow
 	}
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
-	for _, o := range c.Rules.Operations {
+	c.noted = c.Rank != nil || c.Views || c.Patience > 0
+	c.parks = make([]uint64, len(c.Rules.Operations))
+	for op, o := range c.Rules.Operations {
 		c.bounded = c.bounded || o.Bound.Overflow != kernel.Unbounded
+		switch {
+		case op < 64 && plain(op):
+			c.parks[op] = parked // the fast path asks
+		case o.Looks&guards.AtWaiting != 0, o.HeadOfLine:
+			c.parks[op] = parked | slow // the kernel is to see every arrival: it counts, or waits behind the head
+		default:
+			c.parks[op] = parked | recheck
+		}
 	}
 	return c
 }
@@ -204,8 +212,8 @@ func (m *Mailbox) Init(config *Config, host Host) {
 
 // rest is the word of the object when nobody owns it and nobody waits.
 func (m *Mailbox) rest() uint64 {
-	w := uint64(m.config.Tag) << tagShift
-	if m.config.Dispatcher != nil || m.config.Fan != nil || m.config.NoFastPath || m.closed != nil || m.suspended() != nil || m.observed() {
+	w := m.config.rest
+	if m.closed != nil || m.suspended() != nil || m.observed() {
 		w |= slow
 	}
 	return w
@@ -231,14 +239,18 @@ func (m *Mailbox) Queued(op int) int {
 
 // kernel returns the kernel, which belongs to the holder of mu.
 func (m *Mailbox) kernel() *kernel.Kernel {
-	k := m.queues.Load()
-	if k == nil {
-		k = kernel.New(m.config.Rules, m.host)
-		if c := m.closed; c != nil && !c.draining {
-			k.Close(c.err)
-		}
-		m.queues.Store(k)
+	if k := m.queues.Load(); k != nil {
+		return k
 	}
+	return m.newKernel()
+}
+
+func (m *Mailbox) newKernel() *kernel.Kernel {
+	k := kernel.New(m.config.Rules, m.host)
+	if c := m.closed; c != nil && !c.draining {
+		k.Close(c.err)
+	}
+	m.queues.Store(k)
 	return k
 }
 
@@ -307,8 +319,8 @@ type Leaving struct {
 	Opens kernel.Opener
 }
 
-// Watched returns the operations that wait with plain guards, as Asked.
-func (m *Mailbox) Watched() uint64 { return m.watched.Load() }
+// Watched returns the operations that wait with plain guards, as Asked, to the owner.
+func (m *Mailbox) Watched() uint64 { return m.watched }
 
 // Look asks the guards that are waited for, unless l says what they answer, and
 // gives the object back if nobody can start. If it reports false the caller still
@@ -328,7 +340,7 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 			return false
 		}
 		if w&parked != 0 && l.Asked == 0 {
-			l.Asked = m.watched.Load()
+			l.Asked = m.watched
 			l.Open = m.host.Open(l.Asked)
 		}
 		if l.Asked != 0 && l.Open >= 0 {
@@ -352,12 +364,15 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
 	k := m.kernel()
-	if m.own() {
+	switch unknown := m.own(); {
+	case unknown && l.Changed:
+		k.Ran(l.Op, l.Opens)
+	case unknown:
 		k.Begin(l.Op)
-	}
-	if l.Changed {
+		k.Abandon(l.Op)
+	case l.Changed:
 		k.End(l.Op, l.Opens)
-	} else {
+	default:
 		k.Abandon(l.Op)
 	}
 	if l.Asked != 0 {
@@ -368,16 +383,16 @@ func (m *Mailbox) Yield(l Leaving) {
 
 // own turns the fast path's owner, who holds mu, into one that the kernel is
 // asked by. It reports true if the kernel has not been told what runs.
+//
+// A load and a store are enough: of an object that is held, nobody but its owner and
+// the holder of mu writes the word, and the caller is both.
 func (m *Mailbox) own() (unknown bool) {
-	for {
-		w := m.Word.Load()
-		if w&engaged != 0 {
-			return false
-		}
-		if m.Word.CompareAndSwap(w, w|engaged) {
-			return true
-		}
+	w := m.Word.Load()
+	if w&engaged != 0 {
+		return false
 	}
+	m.Word.Store(w | engaged)
+	return true
 }
 
 // engage makes the caller, who holds mu, the owner if the object is free, and
@@ -407,45 +422,52 @@ func (m *Mailbox) engage() (owner bool) {
 func (m *Mailbox) release() {
 	w := m.rest()
 	var watched uint64
-	var inside guards.Set
-	k := m.queues.Load()
-	if k != nil { // or else nobody has ever waited
-		inside = k.Inside()
-	}
 	var carrier *Request
-	for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
-		w |= parked
-		switch {
-		case op == m.config.Carried-1 && watched == 0 && inside.Next(op+1) < 0 && m.carried(op, &carrier):
-			watched |= 1 << op // the only one
-		case m.config.plain.Has(op):
-			watched |= 1 << op
-		case m.config.Rules.Operations[op].Looks&guards.AtWaiting != 0, m.config.Rules.Operations[op].HeadOfLine:
-			w |= slow // the kernel is to see every arrival: it counts, or waits behind the head
-		default:
-			w |= recheck
+	if k := m.queues.Load(); k != nil { // or else nobody has ever waited
+		inside := k.Inside()
+		for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
+			parks := m.config.parks[op]
+			if parks != parked && op == m.config.Carried-1 && w&parked == 0 && inside.Next(op+1) < 0 && m.carried(op, &carrier) {
+				parks = parked // the only one
+			}
+			if w |= parks; parks == parked {
+				watched |= 1 << op
+			}
 		}
-	}
-	if k != nil && k.AtDoor() {
-		w |= parked | recheck
+		if k.AtDoor() {
+			w |= parked | recheck
+		}
 	}
 	// Where nobody waits nobody looks at the set. But a guard that requests carry is
 	// not kept longer than they are.
-	if old := m.watched.Load(); old != watched && (w&parked != 0 || old>>(uint(m.config.Carried)-1)&1 != 0) {
-		m.watched.Store(watched) // before the word: who sees parked sees the set
+	if old := m.watched; old != watched && (w&parked != 0 || old>>(uint(m.config.Carried)-1)&1 != 0) {
+		m.watched = watched // before the word: whoever takes the object and finds parked sees the set
 		m.host.Watch(watched)
 	}
 	if carrier != nil {
 		m.host.WatchGuard(carrier)
 	}
 	m.Word.Store(w)
+	if m.closed != nil || m.extras.Load() != nil {
+		m.released()
+	}
+}
+
+// released says that the object has been given back, where that is of interest.
+func (m *Mailbox) released() {
 	m.still()
-	if c := m.closed; c != nil && !c.over && !(k != nil && k.Runs()) && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
+	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
 		c.over = true
 		close(c.idle)
 		m.host.Ended()
 	}
 	m.changed()
+}
+
+// runs reports whether anything runs, as far as the kernel knows. The caller holds mu.
+func (m *Mailbox) runs() bool {
+	k := m.queues.Load()
+	return k != nil && k.Runs()
 }
 
 // carried reports whether those who wait for an operation all carry one guard, and a
@@ -469,7 +491,9 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 	k := m.kernel()
 	for {
 		next, err := k.NextFor(may)
-		m.hush()
+		if m.extras.Load() != nil {
+			m.hush()
+		}
 		if next == nil {
 			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() {
 				c.draining = false
@@ -479,7 +503,14 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			return nil, nil
 		}
 		r := next.Record.(*Request)
-		switch gone := r.gone(); {
+		gone := r.gone()
+		if err == nil && gone == nil && !next.Try { // it has been claimed: see may
+			if m.config.Timed && k.Waited(next) {
+				m.measure(r)
+			}
+			return r, nil
+		}
+		switch {
 		case err != nil && err != kernel.ErrNoThread:
 			if !r.claim() {
 				continue // another one of its selection runs, and nobody asks about this
@@ -492,10 +523,10 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			continue
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
-			r.lapsed, err = len(r.ran.last) == 0, gone
+			r.lapsed, err = r.trail == nil, gone
 		case gone != nil:
 			k.Withdraw(next)
-			r.lapsed, err = len(r.ran.last) == 0, gone
+			r.lapsed, err = r.trail == nil, gone
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)
 		}
@@ -524,55 +555,59 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 			// again, as a Try is decided by that; without any, those inside are asked
 			// here, so that there is no other turn unless one of them can start.
 			m.changed()
-			m.mu.Unlock()
-			out.settle()
-			m.workers().Dispatch(m)
+			m.hand(out)
 			return
 		}
 		m.out = out
 		r, err := m.next(s.may)
 		m.out = nil
-		if r != nil {
-			m.changed() // or release says so
-		}
-		switch {
-		case r == nil:
+		if r == nil {
 			m.release()
 			m.mu.Unlock()
-			out.settle()
+			if out != nil {
+				out.settle()
+			}
 			return
+		}
+		m.changed() // or release says so
+		switch {
 		case err == kernel.ErrNoThread:
-			m.mu.Unlock()
-			out.settle()
-			m.workers().Dispatch(m)
+			m.hand(out)
 			return
 		case err == nil && !s.here(r):
 			m.pass(r, out)
 			return
 		}
 		m.mu.Unlock()
-		out.settle()
+		if out != nil {
+			out.settle()
+		}
 		r.retire()
 		if r != s.self {
 			s.lend--
 		}
-		switch {
-		case !m.carryOut(r, err):
+		if out = r; !m.carryOut(r, err) {
 			out = nil // it waits here again
 			if r == s.self && !r.called() {
 				s.self = nil // who has posted it has better things to do than to run all that follows
 			}
-		case r == s.self && r.called():
-			s.self, out, r.ended = nil, nil, true // its caller is here
-			if r.hop != nil {
-				s.lend = 0 // and has to take it to another object
+		} else if r == s.self {
+			if s.self = nil; r.called() {
+				out, r.ended = nil, true // its caller is here
+				if r.hop != nil {
+					s.lend = 0 // and has to take it to another object
+				}
 			}
-		case r == s.self:
-			s.self, out = nil, r
-		default:
-			out = r
 		}
 	}
+}
+
+// hand gives the object, which the caller owns, to a worker. It is called with mu
+// held, and releases it. Out has ended, and its caller is to be told; or it is nil.
+func (m *Mailbox) hand(out *Request) {
+	m.mu.Unlock()
+	out.settle()
+	m.workers().Dispatch(m)
 }
 
 // server is a goroutine that serves.
@@ -592,7 +627,7 @@ func (s *server) here(r *Request) bool {
 // selection runs.
 func (s *server) may(next *kernel.Request) bool {
 	r := next.Record.(*Request)
-	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && r.claim()
+	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && (r.sel == nil || r.claim())
 }
 
 // carryOut runs r, or fails it if err is not nil, and comes back with mu held. The
@@ -605,7 +640,11 @@ func (m *Mailbox) carryOut(r *Request, err error) bool {
 	}
 	r.Body.Run()
 	m.mu.Lock()
-	return m.over(r)
+	if r.hop != nil {
+		return m.over(r)
+	}
+	m.kernel().Complete(&r.Request)
+	return true
 }
 
 // pass gives the object, and r with it, to the caller that waits for r. The

@@ -33,11 +33,7 @@ func (m *Mailbox) Observe(f func(Load) (enough bool)) (stop func()) {
 	o := &observer{f}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	x := m.extras.Load()
-	if x == nil {
-		x = &extras{}
-		m.extras.Store(x)
-	}
+	x := m.special()
 	x.observers = append(x.observers, o)
 	m.closeFastPath()
 	m.changed()
@@ -86,9 +82,12 @@ func (m *Mailbox) reopen() {
 // changed tells the observers. It is called where the load has changed, by the
 // holder of mu, who is about to let go of it.
 func (m *Mailbox) changed() {
-	if !m.observed() {
-		return
+	if m.observed() {
+		m.tell()
 	}
+}
+
+func (m *Mailbox) tell() {
 	l := m.load()
 	x := m.extras.Load()
 	x.observers = slices.DeleteFunc(x.observers, func(o *observer) bool { return o.told(l) })

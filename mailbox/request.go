@@ -45,8 +45,12 @@ type Request struct {
 	granted bool // the token says: the object is yours, run; or, of one that fans out, run
 	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
 	lapsed  bool // its context ended before any body ran
+	ends    bool // ctx may end
 
-	Completion // of a Post
+	committed bool // may not be withdrawn any more
+	underWay  bool // posted, and about to be admitted by another object
+	overdue   bool // has been reported to wait for too long
+	onThread  bool // runs on a thread that was reserved for it: see Fan; guarded by mu
 
 	// box is where the request is or was last. A posted one that is requeued goes
 	// from one to another; box changes under the mu of the one that it leaves, and
@@ -55,29 +59,30 @@ type Request struct {
 	box   atomic.Pointer[Mailbox]
 	since time.Duration   // when it arrived, on Now's clock
 	ctx   context.Context // its caller's
-	ends  bool            // ctx may end
-	frame *Frame          // of a body that may call other objects
-	view  *Candidate      // as its policy sees it, if that wants to
-	home  Body            // its own, which Body is unless it has been requeued
-	sel   *Selection      // it is one of several, of which one is to run
-	hop   *Hop            // its body has asked for this, and has returned
+	wake  chan struct{}   // of a Call, or with a Ticket: one token, when it is granted or has ended
 
-	ran       Turns // the bodies that have run, of one that has been requeued
-	committed bool  // may not be withdrawn any more
-	underWay  bool  // posted, and about to be admitted by another object
-	overdue   bool  // has been reported to wait for too long
-	onThread  bool  // runs on a thread that was reserved for it: see Fan; guarded by mu
+	// Most requests have none of these.
+	sel     *Selection               // it is one of several, of which one is to run
+	hop     *Hop                     // its body has asked for this, and has returned
+	trail   *trail                   // it has been requeued
+	frame   *Frame                   // of a body that may call other objects
+	view    *Candidate               // as its policy sees it, if that wants to
+	unwatch func() bool              // of a Post: ends the watch over its context; guarded by mu until it runs
+	vigils  atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
 
-	vigils []*vigil     // of bodies that wait for it, posted as it was; guarded by graph
-	awake  atomic.Int32 // how many there are
+	Completion // of a Post
+}
 
-	wake    chan struct{} // of a Call, or with a Ticket: one token, when it is granted or has ended
-	unwatch func() bool   // of a Post: ends the watch over its context; guarded by mu until it runs
+// trail is what a request that has been requeued has behind it.
+type trail struct {
+	home Body  // its own
+	ran  Turns // the bodies that have run
+	room [2]turn
 }
 
 // Init prepares the parts of a request that survive its reuse.
 func (r *Request) Init(body Body) {
-	r.Body, r.home = body, body
+	r.Body = body
 	r.Record = r
 }
 
@@ -93,8 +98,13 @@ func (r *Request) called() bool { return r.wake != nil && !r.Ticket }
 // kept for another. The object it was made to is remembered, as it is probably the
 // next one's too, and an atomic store is dear.
 func (r *Request) Forget() {
-	r.Body = r.home
-	r.ctx, r.frame, r.view, r.sel, r.hop, r.ran = nil, nil, nil, nil, nil, Turns{}
+	r.ctx, r.hop = nil, nil
+	if r.trail != nil {
+		r.Body, r.trail = r.trail.home, nil
+	}
+	if r.frame != nil || r.view != nil || r.sel != nil {
+		r.frame, r.view, r.sel = nil, nil, nil
+	}
 	r.Fresh()
 }
 
@@ -106,7 +116,7 @@ func (r *Request) at(m *Mailbox) {
 }
 
 // Recycle says that nobody will look at the request any more.
-func (r *Request) Recycle() { r.home.Recycle() }
+func (r *Request) Recycle() { r.Home().Recycle() }
 
 // Context returns the context of the request's caller.
 func (r *Request) Context() context.Context { return r.ctx }
@@ -129,12 +139,15 @@ func (r *Request) fail(err error) {
 	if mayName(err) {
 		err = Named(r.box.Load().host.Name(), err)
 	}
-	r.Body.Fail(r.ran.Failed(err))
+	if r.trail != nil {
+		err = r.trail.ran.Failed(err)
+	}
+	r.Body.Fail(err)
 }
 
 // lapse is fail for a request whose context has ended.
 func (r *Request) lapse(err error) {
-	r.lapsed = len(r.ran.last) == 0
+	r.lapsed = r.trail == nil
 	r.fail(err)
 }
 
@@ -187,29 +200,26 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if m.alone(r.Op) && m.join(r, falsePart) {
+	if m.join(r, falsePart) {
 		m.wait(r)
 	} else {
+		m.disown(r.Op)
 		m.call(r, true, falsePart)
 	}
 	r.follow()
 }
 
-// alone makes the calling goroutine, which has taken the object on the fast path
-// and has run nothing, an owner that the kernel is asked by. It reports whether
-// nobody has come meanwhile.
-func (m *Mailbox) alone(op int) bool {
-	if m.own() {
-		return true
-	}
-	m.kernel().Abandon(op)
-	return false
-}
-
 // join makes a request wait whose guard was found false by the calling goroutine,
-// which owns the object alone, and gives the object back. If the kernel has
-// others to consider it does nothing and reports false.
+// which has taken the object on the fast path and has run nothing, and gives the
+// object back. If somebody has come meanwhile, or the kernel has others to
+// consider, it does nothing and reports false.
+//
+// It does not engage: as long as it holds mu nobody else can, and then the object is
+// free.
 func (m *Mailbox) join(r *Request, falsePart string) bool {
+	if m.Word.Load()&engaged != 0 {
+		return false
+	}
 	k := m.kernel()
 	m.present(r)
 	if !k.Join(&r.Request, falsePart) {
@@ -218,6 +228,14 @@ func (m *Mailbox) join(r *Request, falsePart string) bool {
 	m.release()
 	m.mu.Unlock()
 	return true
+}
+
+// disown makes the calling goroutine, which has taken the object on the fast path
+// and has run nothing, an owner that the kernel is asked by.
+func (m *Mailbox) disown(op int) {
+	if !m.own() {
+		m.kernel().Abandon(op)
+	}
 }
 
 // call is the way of a request whose caller waits. It is called with mu held.
@@ -327,7 +345,13 @@ func (r *Request) Prepare(ctx context.Context, now time.Duration) {
 
 // present makes r a request of this object. The caller holds mu.
 func (m *Mailbox) present(r *Request) {
-	r.at(m)
+	if r.at(m); m.config.noted {
+		m.note(r)
+	}
+}
+
+// note is present for an object of which somebody wants to know more.
+func (m *Mailbox) note(r *Request) {
 	if m.config.Rank != nil || m.config.Views {
 		m.appraise(r)
 	}
@@ -397,7 +421,8 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if !(m.alone(r.Op) && !r.ends && m.join(r, falsePart)) {
+	if r.ends || !m.join(r, falsePart) {
+		m.disown(r.Op)
 		m.post(r, true, falsePart)
 	}
 }

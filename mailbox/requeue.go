@@ -41,18 +41,39 @@ type Hop struct {
 }
 
 // Ran says which bodies have run for r before the one that hands it in.
-func (r *Request) Ran(before Turns) { r.ran = before }
+func (r *Request) Ran(before Turns) {
+	if len(before.last) > 0 {
+		r.track().ran = before
+	}
+}
+
+// track returns the request's trail, which it has from now on.
+func (r *Request) track() *trail {
+	if r.trail == nil {
+		r.trail = &trail{home: r.Body}
+		r.trail.ran.last = r.trail.room[:0]
+	}
+	return r.trail
+}
 
 // Stranded returns the error of r, whose body has run in the box m, and asked for a
 // Hop that cannot be made because of the cause.
 func (r *Request) Stranded(m *Mailbox, cause error) error {
-	ran := r.ran
+	ran := Turns{}
+	if r.trail != nil {
+		ran = r.trail.ran
+	}
 	ran.Add(m, r.Op)
 	return ran.Failed(cause)
 }
 
 // Home returns r's own body, whatever it has been requeued for.
-func (r *Request) Home() Body { return r.home }
+func (r *Request) Home() Body {
+	if r.trail != nil {
+		return r.trail.home
+	}
+	return r.Body
+}
 
 // Called reports whether the caller's goroutine waits for r.
 func (r *Request) Called() bool { return r.called() }
@@ -63,7 +84,7 @@ func (r *Request) Requeue(h *Hop) { r.hop = h }
 // board makes r a request for what h asks. The caller holds the mu of the box, or
 // nobody else can know of r.
 func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
-	r.ran.Add(r.box.Load(), r.Op)
+	r.track().ran.Add(r.box.Load(), r.Op)
 	r.hop = nil
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
 	// It is refused by a full queue: nobody's thread waits at a door for it.

@@ -54,15 +54,27 @@ func (h *Histogram) add(d time.Duration) {
 	(*h)[i]++
 }
 
-// extras is what only some objects have.
+// extras is what only some objects have: those that count, are watched, suspended or
+// observed, or have been. All others find that out by one look.
 type extras struct {
 	fast    []fastCounts // per operation, if the object counts
 	waits   []Histogram  // per operation, if it measures; guarded by mu
 	guarded bool         // a look for overdue requests is on its way; guarded by mu
 	unseen  bool         // a request has come since the last one began; guarded by mu
 
-	observers []*observer // guarded by mu
-	fanned    *fanned     // of an object that fans out; guarded by mu
+	observers  []*observer // guarded by mu
+	suspension *suspension // why nothing starts; guarded by mu
+	fanned     *fanned     // of an object that fans out; guarded by mu
+}
+
+// special returns the object's extras, which it has from now on. The caller holds mu.
+func (m *Mailbox) special() *extras {
+	x := m.extras.Load()
+	if x == nil {
+		x = &extras{}
+		m.extras.Store(x)
+	}
+	return x
 }
 
 // fastCounts are the counts of what the kernel does not see.

@@ -61,18 +61,17 @@ func (m *Mailbox) suspend() *suspension {
 	return s
 }
 
-// suspended returns why nothing starts, or nil. It is kept with the kernel, so that
-// an object at which nothing has ever waited has no room for it. The caller holds mu.
+// suspended returns why nothing starts, or nil. The caller holds mu.
 func (m *Mailbox) suspended() *suspension {
-	if k := m.queues.Load(); k != nil && k.Record != nil {
-		return k.Record.(*suspension)
+	if x := m.extras.Load(); x != nil {
+		return x.suspension
 	}
 	return nil
 }
 
 func (m *Mailbox) suspending() *suspension {
 	s := &suspension{quiet: make(chan struct{})}
-	m.kernel().Record = s
+	m.special().suspension = s
 	return s
 }
 
@@ -160,7 +159,7 @@ func (m *Mailbox) Resume() {
 		m.mu.Unlock()
 		return
 	}
-	m.kernel().Record = nil
+	m.special().suspension = nil
 	m.kernel().Free(s.renewed)
 	owner := m.engage()
 	m.changed()

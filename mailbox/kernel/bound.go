@@ -213,8 +213,9 @@ func (k *Kernel) refill() {
 		k.leaveDoor(q, r)
 		k.total++
 		r.state = AtGate
-		q.gate.insert(r)
-		k.gated.Add(r.Op)
+		if q.gate.insert(r); q.gate.first == q.gate.last {
+			k.gated.join(r.Op)
+		}
 	}
 }
 

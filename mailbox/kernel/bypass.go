@@ -1,12 +1,7 @@
 package kernel
 
 // counts returns how far bypasses are counted.
-func (k *Kernel) counts() int {
-	if k.rules.MaxBypass > 0 {
-		return k.rules.MaxBypass
-	}
-	return k.rules.CountBypass
-}
+func (k *Kernel) counts() int { return k.counted }
 
 // due reports whether a request whose guard holds has been bypassed as often as
 // the rules allow.

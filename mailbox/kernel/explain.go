@@ -90,7 +90,7 @@ func (k *Kernel) Running() iter.Seq[*Request] {
 func (k *Kernel) Unseen() iter.Seq2[int, int] {
 	return func(yield func(op, n int) bool) {
 		for op := k.runningOps.Next(0); op >= 0; op = k.runningOps.Next(op + 1) {
-			n := int(k.runs[op])
+			n := int(k.queues[op].runs)
 			for r := k.running.first; r != nil; r = r.next {
 				if r.Op == op {
 					n--
@@ -144,7 +144,7 @@ func (k *Kernel) whyHere(op int) Reason {
 	switch {
 	case k.held:
 		reason.Cause = Suspended
-	case !row.Meets(k.runningOps):
+	case !row.Meets(k.runningOps.Set):
 		return Reason{Cause: NoThread}
 	}
 	for other := k.runningOps.Next(0); other >= 0; other = k.runningOps.Next(other + 1) {

@@ -144,26 +144,33 @@ type KeyOpener interface {
 // Opener is KeyOpener.Opens for a request that the kernel has not seen.
 type Opener func(family int, open func(key any))
 
+// some is a set of some of the operations, and how many they are.
+type some struct {
+	guards.Set
+	n int
+}
+
+// join puts an operation into the set that is not in it, and leave takes out one
+// that is.
+func (s *some) join(op int)  { s.Add(op); s.n++ }
+func (s *some) leave(op int) { s.Remove(op); s.n-- }
+
 // AnyKey stands for all keys of a family: for a request of which nobody can tell
 // any more which keys it can have opened.
 var AnyKey any = new(int)
 
 // Kernel holds the waiting and the running queue of one shared object.
 type Kernel struct {
-	// Record is whatever the kernel's user wants to keep with it.
-	Record any
-
 	rules  *Rules
 	object Object
 
-	queues []queue    // one per operation
-	inside guards.Set // operations with requests inside
-	gated  guards.Set // operations with requests at the gate
-	total  int        // requests that wait, those at the door not included
+	queues []queue // one per operation
+	inside some    // operations with requests inside
+	gated  some    // operations with requests at the gate
+	total  int     // requests that wait, those at the door not included
 
 	running    list
-	runs       []int32    // how many run, per operation, those begun by Begin included
-	runningOps guards.Set // operations of which at least one runs
+	runningOps some // operations of which at least one runs
 
 	failed list  // requests that Next has yet to report as failed
 	closed error // set once the object takes no more requests
@@ -179,6 +186,7 @@ type Kernel struct {
 	counting uint64 // arrivals inside and departures so far
 	last     int    // the operation that started last
 
+	counted  int         // how far bypasses are: see counts
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try, which is in no queue, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -209,17 +217,22 @@ func New(rules *Rules, object Object) *Kernel {
 	w := len(sets) / 4
 	k := &Kernel{
 		rules: rules, object: object,
-		queues: make([]queue, n), runs: make([]int32, n),
-		inside: sets[:w:w], gated: sets[w : 2*w : 2*w], runningOps: sets[2*w : 3*w : 3*w], passed: sets[3*w:],
+		queues: make([]queue, n),
+		inside: some{Set: sets[:w:w]}, gated: some{Set: sets[w : 2*w : 2*w]}, runningOps: some{Set: sets[2*w : 3*w : 3*w]}, passed: sets[3*w:],
 		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded,
-		single: rules.MaxBypass == 0 && (rules.Policy == nil || rules.Policy.Choose == nil),
+		single:  rules.MaxBypass == 0 && (rules.Policy == nil || rules.Policy.Choose == nil),
+		counted: rules.CountBypass,
+	}
+	if rules.MaxBypass > 0 {
+		k.counted = rules.MaxBypass
 	}
 	for op := range rules.Operations {
 		o, q := &rules.Operations[op], &k.queues[op]
 		k.watchful = k.watchful || o.Looks&guards.AtWaiting != 0
 		k.headed = k.headed || o.HeadOfLine
 		k.bounded = k.bounded || o.Bound.Overflow != Unbounded
-		q.each = o.each()
+		q.guard, q.each, q.changes, q.watchful = o.Guard, o.each(), o.changes(), o.Looks&guards.AtWaiting != 0
+		q.shared = !o.Family && o.Looks&guards.AtArgument == 0
 		q.sorted = o.Family || rules.Policy != nil && rules.Policy.Within
 		if o.Family {
 			q.members = map[any]*line{}
@@ -230,6 +243,12 @@ func New(rules *Rules, object Object) *Kernel {
 				k.queues[family].kept, k.queues[family].fresh = true, 1
 			}
 		}
+	}
+	within := rules.Policy != nil && rules.Policy.Within
+	for op := range k.queues {
+		q := &k.queues[op]
+		q.simple = q.shared && !q.sorted && !q.watchful && k.counted == 0 && !k.bounded
+		q.joins = !k.watchful && !k.bounded && !within && !rules.Operations[op].HeadOfLine
 	}
 	return k
 }
@@ -243,9 +262,10 @@ func (k *Kernel) Arrive(r *Request) {
 		k.hasToWait(r)
 	}
 	r.state = AtGate
-	q.gate.push(r)
+	if q.gate.push(r); r.prev == nil {
+		k.gated.join(r.Op)
+	}
 	q.length.Add(one)
-	k.gated.Add(r.Op)
 	k.untried(q, r, 1)
 	if k.bounded && k.stuck(r) {
 		k.settled = k.step
@@ -279,17 +299,22 @@ func (k *Kernel) hasToWait(r *Request) { r.rest = k.rests - 1 }
 func (k *Kernel) enter(r *Request, longer uint64) {
 	q := &k.queues[r.Op]
 	r.state = Inside
-	q.inside.insert(r)
+	if q.inside.insert(r); q.inside.first == q.inside.last {
+		k.inside.join(r.Op)
+	}
 	q.length.Add(longer)
-	k.inside.Add(r.Op)
 	k.counting++
 	k.entered = max(k.entered, r.seq)
+	if q.simple {
+		q.latest = max(q.latest, r.seq)
+		return
+	}
 	l := k.lineOf(q, r)
 	l.latest = max(l.latest, r.seq)
 	switch {
 	case q.sorted:
 		k.sort(q, l, r)
-	case q.unasked == nil || r.seq < q.unasked.seq:
+	case q.each && (q.unasked == nil || r.seq < q.unasked.seq):
 		q.unasked = r
 	}
 }
@@ -329,23 +354,29 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r != nil {
 			return k.grant(r, may)
 		}
-		r, err, more := k.admit()
-		if r != nil {
-			return r, err
+		if k.AtGate() {
+			r, err, more := k.admit()
+			if r != nil {
+				return r, err
+			}
+			if more || k.failed.first != nil {
+				continue
+			}
 		}
-		if more || k.failed.first != nil || k.bounded && (k.turnBack() || k.overflow()) {
-			continue
-		}
-		if k.doors > 0 {
+		if k.bounded {
+			if k.turnBack() || k.overflow() {
+				continue
+			}
 			if r := k.knock(); r != nil {
 				return k.grant(r, may)
 			}
+			if k.failed.first != nil {
+				continue
+			}
 		}
-		if k.failed.first == nil {
-			k.rests++
-			k.settled = k.step
-			return nil, nil
-		}
+		k.rests++
+		k.settled = k.step
+		return nil, nil
 	}
 }
 
@@ -392,11 +423,15 @@ func (k *Kernel) finish(r *Request) {
 	k.log(Ended, r.Op, r, "")
 	k.running.remove(r)
 	r.state = Done
-	var opens Opener
-	if len(k.rules.Operations[r.Op].Opens) > 0 {
-		opens = func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
+	k.end(r.Op, k.opener(r))
+}
+
+// opener returns what says which keys r can have opened, or nil.
+func (k *Kernel) opener(r *Request) Opener {
+	if len(k.kept) == 0 || len(k.rules.Operations[r.Op].Opens) == 0 {
+		return nil
 	}
-	k.end(r.Op, opens)
+	return func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
 }
 
 // Decline takes back a request that Next returned but that has not begun to run:
@@ -448,8 +483,7 @@ func (r *Request) Fresh() { r.arrival, r.seq = 0, 0 }
 // false, by somebody who has the object to himself. It reports false, and does
 // nothing, if anybody else has to be considered first.
 func (k *Kernel) Join(r *Request, falsePart string) bool {
-	if k.watchful || k.closed != nil || k.held || k.gated.Next(0) >= 0 || k.failed.first != nil || k.Runs() ||
-		k.bounded || k.rules.Policy != nil && k.rules.Policy.Within || k.rules.Operations[r.Op].HeadOfLine {
+	if k.closed != nil || k.held || k.gated.n > 0 || k.runningOps.n > 0 || k.failed.first != nil || !k.queues[r.Op].joins {
 		return false
 	}
 	k.register(r)
@@ -478,34 +512,58 @@ func (k *Kernel) End(op int, opens Opener) {
 	k.end(op, opens)
 }
 
+// Ran is Begin and End in one, for a request that has ended before the kernel was
+// told of it.
+func (k *Kernel) Ran(op int, opens Opener) {
+	if len(k.kept) > 0 {
+		k.Begin(op)
+		k.End(op, opens)
+		return
+	}
+	k.step += 2
+	k.log(Started, op, nil, "")
+	k.log(Ended, op, nil, "")
+	k.last = op
+	q := &k.queues[op]
+	q.started++
+	if q.changes {
+		k.version += 2
+	}
+}
+
 // Abandon says that a request announced by Begin never ran, and changed nothing.
 func (k *Kernel) Abandon(op int) {
 	k.step++
 	k.log(Abandoned, op, nil, "")
-	if k.runs[op]--; k.runs[op] == 0 {
-		k.runningOps.Remove(op)
+	q := &k.queues[op]
+	if q.runs--; q.runs == 0 {
+		k.runningOps.leave(op)
 	}
 }
 
 // Refuted says that the guard of r, which has just arrived, has been asked and
 // is false. Nothing runs that may have changed the state since.
 func (k *Kernel) Refuted(r *Request, falsePart string) {
-	q, o := &k.queues[r.Op], &k.rules.Operations[r.Op]
-	switch {
-	case o.Family:
-		if r.state == Inside {
-			k.log(Answered, r.Op, r, falsePart)
-			l := q.members[r.Key]
-			k.note(&l.answer, r.Op, falsePart)
-			l.note(no(l.answer))
-		}
-	case o.Looks&guards.AtArgument != 0:
+	q := &k.queues[r.Op]
+	if q.shared {
+		k.log(Answered, r.Op, nil, falsePart)
+		k.note(&q.answer, r.Op, falsePart)
+	} else {
+		k.refuted(q, r, falsePart)
+	}
+}
+
+// refuted is Refuted for a guard that looks at the argument.
+func (k *Kernel) refuted(q *queue, r *Request, falsePart string) {
+	if q.members == nil {
 		k.log(Answered, r.Op, r, falsePart)
 		k.note(&r.answer, r.Op, falsePart)
 		r.note()
-	default:
-		k.log(Answered, r.Op, nil, falsePart)
-		k.note(&q.answer, r.Op, falsePart)
+	} else if r.state == Inside {
+		k.log(Answered, r.Op, r, falsePart)
+		l := q.members[r.Key]
+		k.note(&l.answer, r.Op, falsePart)
+		l.note(no(l.answer))
 	}
 }
 
@@ -559,30 +617,34 @@ func (k *Kernel) tryingFailed(op int, err error) {
 // order up to the operation open, whose guard holds; if open is -1 none does. Each
 // of them consists of one part; a family among them has one key with waiters.
 func (k *Kernel) Answered(operations uint64, open int) {
-	for op := k.inside.Next(0); op >= 0 && (open < 0 || op <= open); op = k.inside.Next(op + 1) {
-		if op > 63 || operations>>op&1 == 0 {
-			continue
-		}
-		falsePart := ""
+	asked := guards.Set{operations & k.inside.Set[0]}
+	for op := asked.Next(0); op >= 0; op = asked.Next(op + 1) {
+		falsePart, q := "", &k.queues[op]
 		if op != open {
-			falsePart = k.rules.Operations[op].Guard
+			falsePart = q.guard
 		}
-		q, l := &k.queues[op], &k.queues[op].line
-		var asked *Request
-		if q.members != nil {
-			asked = k.Only(op)
-			l = q.members[asked.Key]
-			if falsePart != "" {
-				falsePart = l.answer.falsePart // as the guard has no other part
-			}
-		}
-		k.log(Answered, op, asked, falsePart)
 		q.asked++
-		k.note(&l.answer, op, falsePart)
 		if q.members != nil {
-			l.note(no(l.answer))
+			k.answeredFor(k.Only(op), falsePart)
+		} else {
+			k.log(Answered, op, nil, falsePart)
+			k.note(&q.answer, op, falsePart)
+		}
+		if op == open {
+			return
 		}
 	}
+}
+
+// answeredFor is Answered for a family, at which r waits with others of its key.
+func (k *Kernel) answeredFor(r *Request, falsePart string) {
+	l := k.queues[r.Op].members[r.Key]
+	if falsePart != "" {
+		falsePart = l.answer.falsePart // as the guard has no other part
+	}
+	k.log(Answered, r.Op, r, falsePart)
+	k.note(&l.answer, r.Op, falsePart)
+	l.note(no(l.answer))
 }
 
 // Withdraw takes a waiting request out of its queue, and reports whether it was
@@ -730,18 +792,18 @@ func (k *Kernel) Idle() bool {
 
 // Waits reports whether any request waits, or has failed and is not yet reported.
 func (k *Kernel) Waits() bool {
-	return k.inside.Next(0) >= 0 || k.gated.Next(0) >= 0 || k.failed.first != nil || k.doors > 0
+	return k.inside.n > 0 || k.gated.n > 0 || k.failed.first != nil || k.doors > 0
 }
 
 // Runs reports whether any request runs.
-func (k *Kernel) Runs() bool { return k.runningOps.Next(0) >= 0 }
+func (k *Kernel) Runs() bool { return k.runningOps.n > 0 }
 
 // Inside returns the set of operations with requests that wait inside. It
 // belongs to the kernel: do not change or keep it.
-func (k *Kernel) Inside() guards.Set { return k.inside }
+func (k *Kernel) Inside() guards.Set { return k.inside.Set }
 
 // AtGate reports whether any request waits to be let in.
-func (k *Kernel) AtGate() bool { return k.gated.Next(0) >= 0 }
+func (k *Kernel) AtGate() bool { return k.gated.n > 0 }
 
 // AtDoor reports whether any request waits for room in a queue.
 func (k *Kernel) AtDoor() bool { return k.doors > 0 }
@@ -758,28 +820,46 @@ func (k *Kernel) start(r *Request) {
 }
 
 func (k *Kernel) begin(op int) {
-	if k.runs[op]++; k.runs[op] == 1 {
-		k.runningOps.Add(op)
+	q := &k.queues[op]
+	if q.runs++; q.runs == 1 {
+		k.runningOps.join(op)
 	}
-	if o := &k.rules.Operations[op]; o.changes() {
+	if q.changes {
 		k.version++
-		for _, family := range k.kept {
-			if !slices.Contains(o.Opens, family) {
-				k.queues[family].fresh = k.version
-			}
+		if len(k.kept) > 0 {
+			k.outdate(op)
+		}
+	}
+}
+
+// outdate makes the answers old that are kept, but for the families of which the
+// operation, which begins, declares what it opens.
+func (k *Kernel) outdate(op int) {
+	o := &k.rules.Operations[op]
+	for _, family := range k.kept {
+		if !slices.Contains(o.Opens, family) {
+			k.queues[family].fresh = k.version
 		}
 	}
 }
 
 func (k *Kernel) end(op int, opens Opener) {
-	if k.runs[op]--; k.runs[op] == 0 {
-		k.runningOps.Remove(op)
+	q := &k.queues[op]
+	if q.runs--; q.runs == 0 {
+		k.runningOps.leave(op)
 	}
+	if q.changes {
+		k.version++
+		if len(k.kept) > 0 {
+			k.opened(op, opens)
+		}
+	}
+}
+
+// opened makes the answers old that are kept, but for those about keys that the
+// operation, which has ended, has not opened, as far as it declares that.
+func (k *Kernel) opened(op int, opens Opener) {
 	o := &k.rules.Operations[op]
-	if !o.changes() {
-		return
-	}
-	k.version++
 	for _, family := range k.kept { // all of them, in case opens does not return
 		q := &k.queues[family]
 		q.stands, q.fresh = q.fresh, k.version
@@ -810,6 +890,23 @@ func (k *Kernel) leave(r *Request) {
 	if k.Waited(r) {
 		q.waited++
 	}
+	if !q.simple || r.state != Inside {
+		k.leaveOther(q, r)
+		return
+	}
+	// This is take, for a queue of which there is no more to know.
+	k.total--
+	k.passCursors(r)
+	if q.inside.remove(r); q.inside.first == nil {
+		k.inside.leave(r.Op)
+		q.answer.given = false
+	}
+	q.length.Add(^(one | indoors) + 1)
+	k.counting++
+}
+
+// leaveOther is leave where it takes more.
+func (k *Kernel) leaveOther(q *queue, r *Request) {
 	if r.extra {
 		k.notExtra(r)
 	}
@@ -836,10 +933,10 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	}
 	k.total--
 	k.passCursors(r)
-	if k.overtaken(r) {
-		q.due--
-	}
 	if k.counts() > 0 {
+		if k.overtaken(r) {
+			q.due--
+		}
 		q.longest = max(q.longest, min(k.bypasses(r), k.counts()))
 	}
 	l := k.lineOf(q, r)
@@ -848,7 +945,7 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 		q.unasked = r.next
 	}
 	if q.inside.remove(r); q.inside.first == nil {
-		k.inside.Remove(r.Op)
+		k.inside.leave(r.Op)
 	}
 	if r.placed() {
 		l.tree.remove(r.node)
@@ -882,7 +979,7 @@ func (k *Kernel) leaveGate(r *Request) {
 	q := &k.queues[r.Op]
 	k.untried(q, r, -1)
 	if q.gate.remove(r); q.gate.first == nil {
-		k.gated.Remove(r.Op)
+		k.gated.leave(r.Op)
 	}
 }
 
@@ -918,7 +1015,7 @@ func (k *Kernel) evict() (*Request, error) {
 // barred reports whether something runs that conflicts with the operation, or the
 // object is held: then everything conflicts with what is done to it.
 func (k *Kernel) barred(op int) bool {
-	return k.held || k.rules.Conflicts.Row(op).Meets(k.runningOps)
+	return k.held || k.runningOps.n > 0 && k.rules.Conflicts.Row(op).Meets(k.runningOps.Set)
 }
 
 // admit lets requests in from the gate, in order of arrival, until one opens a

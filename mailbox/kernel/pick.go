@@ -15,16 +15,21 @@ type candidate struct {
 
 // pick returns the request inside that starts next, or nil.
 func (k *Kernel) pick() *Request {
-	op := k.inside.Next(0)
-	if op < 0 {
+	switch {
+	case k.inside.n == 0:
 		return nil
-	}
-	if k.single && k.inside.Next(op+1) < 0 && k.gated.Next(0) < 0 {
+	case k.single && k.inside.n == 1 && k.gated.n == 0:
+		op := k.inside.Next(0)
 		if k.barred(op) {
 			return nil
 		}
 		return k.firstOpen(op)
 	}
+	return k.pickOne()
+}
+
+// pickOne is pick where requests have to be compared.
+func (k *Kernel) pickOne() *Request {
 	choosing := k.rules.Policy != nil && k.rules.Policy.Choose != nil
 	h := k.heads[:0]
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {

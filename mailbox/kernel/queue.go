@@ -11,10 +11,17 @@ import (
 type queue struct {
 	inside, gate, door list // in order of arrival
 	length             length
+	runs               int32 // how many run, those begun by Begin included
 
-	line        // of those inside, unless the operation is a family
-	each   bool // every request is asked by itself
-	sorted bool // by a tree; or else the order of consideration is that of arrival
+	line          // of those inside, unless the operation is a family
+	guard  string // its name; empty if there is none
+	shared bool   // it is over the state alone: there is one line
+	simple bool   // besides, it does not look at waiting counts, those inside are in order of arrival, and neither bypasses nor requests are counted
+	each   bool   // every request is asked by itself
+	sorted bool   // by a tree; or else the order of consideration is that of arrival
+	// changes says that the operation changes the state, watchful that its guard looks
+	// at waiting counts, and joins that Join may be of use.
+	changes, watchful, joins bool
 	// If each is asked, in order of arrival: the first inside that has not been
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
@@ -229,7 +236,7 @@ func (k *Kernel) failLine(q *queue, l *line, err error) {
 // stamp numbers the times between which no answer to a guard of the operation can
 // change from no to yes or back. Two counters that only grow make one.
 func (k *Kernel) stamp(op int) uint64 {
-	if k.rules.Operations[op].Looks&guards.AtWaiting != 0 {
+	if k.watchful && k.queues[op].watchful {
 		return k.version + k.counting
 	}
 	return k.version
@@ -271,6 +278,12 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
+	if q.simple && (q.guard == "" || q.answer.given && q.answer.stamp == k.version) {
+		if q.answer.falsePart != "" && q.guard != "" {
+			return nil
+		}
+		return q.inside.first
+	}
 	fresh := k.fresh(op) // also if one fails, which changes the waiting counts: once round is enough
 	switch {
 	case q.members != nil:
@@ -311,7 +324,7 @@ func (k *Kernel) firstOpen(op int) *Request {
 		return nil
 	default:
 		r := k.front(q, &q.line)
-		if r == nil || k.rules.Operations[op].Guard == "" {
+		if r == nil || q.guard == "" {
 			return r
 		}
 		if falsePart, err := k.askLine(q, &q.line, r); falsePart != "" || err != nil {
@@ -433,7 +446,7 @@ func (k *Kernel) answerOf(r *Request) *answer {
 
 // mayHold reports whether the guard of r is not known to be false.
 func (k *Kernel) mayHold(r *Request) bool {
-	if k.rules.Operations[r.Op].Guard == "" {
+	if k.queues[r.Op].guard == "" {
 		return true
 	}
 	a := k.answerOf(r)
