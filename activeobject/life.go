@@ -31,8 +31,8 @@ import (
 // message an *actor.Invoke with the operation's name only. If the factory fails when
 // the object is to be restarted, that is a failure in turn: the reason is a
 // *RestartError, the message an *actor.Restart, and the old state is kept until it has
-// been decided. A strategy that panics has the object stopped. It must not make
-// children of the object that it decides about, which would wait for the decision.
+// been decided. A strategy that panics has the object stopped. It may make children of
+// the object that it decides about; a call of the object would wait for the decision.
 //
 // The object must be made by NewFrom, and the strategy be comparable. Supervision is
 // protoactor's, and so Erlang's.
@@ -71,8 +71,8 @@ func Under(parent actor.Spawner) Option {
 // Supervising sets the strategy by which the object supervises its children. The
 // default is protoactor's: each is restarted for itself, but stopped if it fails
 // more than ten times within ten seconds. A strategy that panics has the child stopped.
-// It must not make children of the object itself, which would wait for the decision;
-// who wants to replace a child does so when he hears of its end.
+// It may make other children of the object; but the name of one that it stops is free
+// only when that has ended: who wants to replace a child does so when he hears of that.
 func Supervising(strategy actor.Strategy) Option {
 	return func(s *settings) {
 		place := s.at()

@@ -151,8 +151,7 @@ func (s *System) protoactor() *proto.ActorSystem {
 		)
 	}
 	if s.props == nil {
-		s.props = proto.PropsFromFunc(func(proto.Context) {},
-			proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(s.next, &s.workers) }))
+		s.props = s.propsOf(func() mailbox.Receiver { return s.next }, nil)
 		s.desk = deskOf(s.actors)
 		s.ready.Store(s.actors)
 	}

@@ -207,6 +207,134 @@ func TestACircleMayLeadThroughSeveralRestarts(t *testing.T) {
 	}
 }
 
+// deciding is a strategy that does something first.
+type deciding struct {
+	first func(s proto.Supervisor) (escalates bool)
+}
+
+// HandleFailure implements actor.Strategy.
+func (d *deciding) HandleFailure(_ *proto.ActorSystem, s proto.Supervisor, child *proto.PID, _ *proto.RestartStatistics, reason, message any) {
+	if d.first(s) {
+		s.EscalateFailure(reason, message)
+		return
+	}
+	s.ResumeChildren(child)
+}
+
+// What is asked in the midst of something that an actor does may make children of that
+// very actor: the strategies for it and for its children, also if these escalate, and
+// what makes a child.
+func TestWhoIsAskedByAnActorMayMakeItsChildren(t *testing.T) {
+	for nth, options := range threads {
+		system := newSystem(t)
+		var top, child nodeAt
+		born := 0
+		more := func() {
+			born++
+			name := fmt.Sprintf("more-%d-%d", nth, born)
+			o := newNode(t, system, name, activeobject.Under(top))
+			_, err := visit.Call(background, o, nil)
+			require.NoError(t, err)
+			_, err = top.SpawnNamed(proto.PropsFromFunc(func(proto.Context) {}), "plain-"+name)
+			require.NoError(t, err)
+		}
+		above := &deciding{func(s proto.Supervisor) bool { more(); return false }}
+		below := &deciding{func(s proto.Supervisor) bool {
+			before := len(s.Children())
+			more()
+			require.Len(t, s.Children(), before+2)
+			return born > 2
+		}}
+		top = newNode(t, system, "top", append(options, activeobject.Supervised(above), activeobject.Supervising(below))...)
+		child = newNode(t, system, "child", append(options, activeobject.Under(top))...)
+		fails := func(o nodeAt) {
+			_, err := visit.Call(background, o, func(context.Context, *node) error { panic("no") })
+			require.ErrorAs(t, err, new(*activeobject.PanicError))
+			_, err = visit.Call(background, o, nil)
+			require.NoError(t, err, "it has been decided about")
+		}
+		fails(top)
+		require.Equal(t, 1, born)
+		fails(child)
+		require.Equal(t, 2, born)
+		fails(child) // which is escalated
+		require.Equal(t, 4, born)
+		// A producer that makes a sibling first, and a default strategy that tells others.
+		props := proto.PropsFromProducer(func() proto.Actor { more(); return proto.ReceiveFunc(func(proto.Context) {}) })
+		_, err := top.SpawnNamed(props, "made last")
+		require.NoError(t, err)
+		require.Equal(t, 5, born)
+		// All of them are its children.
+		last, _ := system.Watch(proto.NewPID(top.PID().Address, top.PID().Id+"/made last"))
+		gone(system, top)
+		<-last
+	}
+}
+
+// nosy is a process that does something when it hears of an end.
+type nosy struct{ heard func() }
+
+func (n nosy) SendUserMessage(*actor.PID, any) {}
+func (n nosy) Stop(*actor.PID)                 {}
+func (n nosy) SendSystemMessage(_ *actor.PID, m any) {
+	if _, ended := m.(*proto.Terminated); ended {
+		n.heard()
+	}
+}
+
+// Who hears of the end of an object, and at once wants to make a child of it, is
+// refused.
+func TestWhoHearsOfTheEndOfAnObjectCannotMakeItsChildren(t *testing.T) {
+	for _, options := range threads {
+		system := newSystem(t)
+		top := newNode(t, system, "top", options...)
+		told := make(chan error, 1)
+		watcher, ok := system.Actors().ProcessRegistry.Add(nosy{func() {
+			_, err := top.SpawnNamed(proto.PropsFromFunc(func(proto.Context) {}), "late")
+			told <- err
+		}}, "nosy")
+		require.True(t, ok)
+		process, _ := system.Actors().ProcessRegistry.Get(top.PID())
+		process.SendSystemMessage(top.PID(), &proto.Watch{Watcher: watcher})
+		top.Stop()
+		require.ErrorIs(t, <-told, activeobject.ErrStopped)
+	}
+}
+
+// While a child is being made its parent may be restarted, or end: then there is no
+// child.
+func TestAChildThatIsBeingMadeWhileItsParentEndsIsNone(t *testing.T) {
+	for _, options := range threads {
+		for _, ends := range []bool{false, true} {
+			system := newSystem(t)
+			top := newNode(t, system, "top", options...)
+			props := proto.PropsFromProducer(func() proto.Actor {
+				if ends {
+					ended, _ := system.Watch(top.PID())
+					top.Stop()
+					<-ended
+				} else {
+					_, err := write.Call(background, top, "the old state")
+					require.NoError(t, err)
+					restart(system, top)
+					for log := []string{""}; len(log) != 0; {
+						log, err = read.Call(background, top, none{})
+						require.NoError(t, err)
+					}
+				}
+				return proto.ReceiveFunc(func(proto.Context) {})
+			})
+			_, err := top.SpawnNamed(props, "late")
+			var refused *actor.SpawnError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, ends, errors.Is(err, activeobject.ErrStopped))
+			require.Equal(t, !ends, errors.Is(err, actor.ErrRestarting))
+			ended, _ := system.Watch(proto.NewPID(top.PID().Address, top.PID().Id+"/late"))
+			<-ended
+		}
+	}
+}
+
 // Calls of parents, and of anybody else, in the midst of restarts: every call of a body
 // ends without a context that does, and every restart is carried out.
 func TestBodiesAndRestartsMeet(t *testing.T) {
