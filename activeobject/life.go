@@ -132,9 +132,9 @@ func (e *FactoryError) Unwrap() error { return e.Cause }
 // meanwhile. It may take its time, though the object's actor handles no messages, and
 // must not wait for requests to the object itself.
 //
-// It fails as New does, and with *FactoryError if the factory returns an error,
-// panics, or returns nil. If the factory calls runtime.Goexit, the calling goroutine
-// ends, and there is no object.
+// It fails as New does, without calling the factory if the system is closed by then;
+// and with *FactoryError if the factory returns an error, panics, or returns nil. If the
+// factory calls runtime.Goexit, the calling goroutine ends, and there is no object.
 func NewFrom[T any](system *actor.System, t *Type[T], factory func() (*T, error), options ...Option) (*Object[T], error) {
 	if factory == nil {
 		return nil, &OptionError{Type: t.name, Option: "factory", Reason: "is nil: pass the function that makes the object's state"}

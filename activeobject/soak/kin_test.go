@@ -335,6 +335,15 @@ func TestAChildThatIsBeingMadeWhileItsParentEndsIsNone(t *testing.T) {
 	}
 }
 
+func TestAClosedSystemCallsNoFactory(t *testing.T) {
+	for _, closes := range []func(*actor.System, context.Context) error{(*actor.System).Close, (*actor.System).Shutdown} {
+		system := newSystem(t)
+		require.NoError(t, closes(system, background))
+		_, err := activeobject.NewFrom(system, nodes, func() (*node, error) { t.Error("it is called"); return &node{}, nil })
+		require.ErrorIs(t, err, actor.ErrClosed)
+	}
+}
+
 // Calls of parents, and of anybody else, in the midst of restarts: every call of a body
 // ends without a context that does, and every restart is carried out.
 func TestBodiesAndRestartsMeet(t *testing.T) {
