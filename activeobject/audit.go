@@ -2,6 +2,7 @@ package activeobject
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sluice-go/sluice/mailbox"
@@ -16,9 +17,9 @@ type Audit struct {
 	Fingerprint func(state any) string
 	// Diff says how two fingerprints differ; nil means that both are quoted.
 	Diff func(before, after string) string
-	// Report, unless nil, is told every finding, before the request fails. It is
-	// called like Fingerprint, and must not call the object.
-	Report func(*ImpureError)
+	// Report, unless nil, is told every finding, an *ImpureError or an *UndeclaredError,
+	// before the request fails. It must not call the object.
+	Report func(error)
 }
 
 // Audited makes the object compare its state before and after every guard that is
@@ -68,6 +69,14 @@ func (a *Audit) found(e *ImpureError) error {
 		a.Report(e)
 	}
 	return e
+}
+
+// undeclared reports a finding of the scheduler, if that is what a request fails with.
+func (a *Audit) undeclared(err error) {
+	var e *mailbox.UndeclaredError
+	if a.Report != nil && errors.As(err, &e) {
+		a.Report(e)
+	}
 }
 
 // diff says how two fingerprints differ.

@@ -615,6 +615,9 @@ func (c *request[T, A, R]) Argument() any { return c.arg }
 func (c *request[T, A, R]) Fail(err error) {
 	var none R
 	c.pending.Result = none
+	if a := c.o.class.audit; a != nil {
+		a.undeclared(err)
+	}
 	c.end(err)
 }
 

@@ -31,8 +31,8 @@ import (
 // message an *actor.Invoke with the operation's name only. If the factory fails when
 // the object is to be restarted, that is a failure in turn: the reason is a
 // *RestartError, the message an *actor.Restart, and the old state is kept until it has
-// been decided. A strategy that panics has the object stopped. It must not make
-// children of the object that it decides about, which would wait for the decision.
+// been decided. A strategy that panics has the object stopped. It may make children of
+// the object that it decides about; a call of the object would wait for the decision.
 //
 // The object must be made by NewFrom, and the strategy be comparable. Supervision is
 // protoactor's, and so Erlang's.
@@ -71,8 +71,8 @@ func Under(parent actor.Spawner) Option {
 // Supervising sets the strategy by which the object supervises its children. The
 // default is protoactor's: each is restarted for itself, but stopped if it fails
 // more than ten times within ten seconds. A strategy that panics has the child stopped.
-// It must not make children of the object itself, which would wait for the decision;
-// who wants to replace a child does so when he hears of its end.
+// It may make other children of the object; but the name of one that it stops is free
+// only when that has ended: who wants to replace a child does so when he hears of that.
 func Supervising(strategy actor.Strategy) Option {
 	return func(s *settings) {
 		place := s.at()
@@ -132,9 +132,9 @@ func (e *FactoryError) Unwrap() error { return e.Cause }
 // meanwhile. It may take its time, though the object's actor handles no messages, and
 // must not wait for requests to the object itself.
 //
-// It fails as New does, and with *FactoryError if the factory returns an error,
-// panics, or returns nil. If the factory calls runtime.Goexit, the calling goroutine
-// ends, and there is no object.
+// It fails as New does, without calling the factory if the system is closed by then;
+// and with *FactoryError if the factory returns an error, panics, or returns nil. If the
+// factory calls runtime.Goexit, the calling goroutine ends, and there is no object.
 func NewFrom[T any](system *actor.System, t *Type[T], factory func() (*T, error), options ...Option) (*Object[T], error) {
 	if factory == nil {
 		return nil, &OptionError{Type: t.name, Option: "factory", Reason: "is nil: pass the function that makes the object's state"}
@@ -188,7 +188,19 @@ func (o *core) failedAsking(op int, err error) {
 }
 
 // Plugged implements mailbox.Subject.
-func (o *Object[T]) Plugged(p *mailbox.Plug) { o.who.Load().plug.Store(p) }
+func (o *Object[T]) Plugged(p *mailbox.Plug) { o.plugged(p) }
+
+func (o *core) plugged(p *mailbox.Plug) {
+	who := o.who.Load()
+	who.plug.Store(p)
+	var above *mailbox.Plug
+	if parent, ok := who.place.Parent.(interface{ plug() *mailbox.Plug }); ok {
+		above = parent.plug() // which makes it a child right now, and so has one
+	}
+	p.Belongs(&o.box, above)
+}
+
+func (o *core) plug() *mailbox.Plug { return o.who.Load().plug.Load() }
 
 // Suspend implements mailbox.Subject.
 func (o *Object[T]) Suspend() (quiet <-chan struct{}) { return o.box.Suspend() }

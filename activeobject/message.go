@@ -153,7 +153,7 @@ func (c *call) answer(rec record, o *core, r *mailbox.Request, err error) {
 		// It was withdrawn with the context of its asker, who has been told that, or
 		// has a reply from somebody else.
 	default:
-		o.who.Load().replies.Post(o.class.system.Workers(), (*reply)(r))
+		o.who.Load().replies.Post(o.class.system, (*reply)(r))
 		return
 	}
 	rec.free()

@@ -204,6 +204,9 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	}
 	place.Name = name
 	if factory != nil {
+		if system.Full() {
+			return nil, actor.ErrClosed // a factory may take its time, or something that somebody has to give back
+		}
 		if state, err = produce(t.name, factory); err != nil {
 			return nil, &FactoryError{Type: t.name, Cause: err}
 		}

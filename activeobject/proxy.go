@@ -7,6 +7,9 @@ import "context"
 // the object, nor the type of its state, nor where it is. So code that is written
 // against a Proxy can be tested without any object; the package objecttest has a Fake.
 //
+// There is no Begin and no Case here: a ticket is the record of a request in this process,
+// and a Select has one word that the objects compete for, which has no place elsewhere.
+//
 // At returns the one of a local object. The methods are those of Operation, which
 // says what they do and what they fail with.
 type Proxy[A, R any] interface {

@@ -28,10 +28,14 @@ type step struct {
 type tally struct{ n int }
 
 var (
-	tallies  = activeobject.NewType[tally]("tally")
-	tallyAdd = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
-	_        = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
-	tallyOn  = activeobject.Procedure(tallies, "on", func(_ *tally, s step) (int, error) {
+	tallies    = activeobject.NewType[tally]("tally")
+	tallyAdd   = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
+	tallySlow  = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
+	tallyVisit = activeobject.ProcedureCtx(tallies, "visit", func(_ *tally, ctx context.Context, do func(context.Context)) (activeobject.None, error) {
+		do(ctx)
+		return activeobject.None{}, nil
+	})
+	tallyOn = activeobject.Procedure(tallies, "on", func(_ *tally, s step) (int, error) {
 		s.here()
 		return tallyAdd.RequeueTo(s.to, activeobject.None{})
 	})
@@ -95,6 +99,68 @@ func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 				next.Until(background, guards.When("four", func(t *tally) bool { return t.n == 4 }))
 			}()
 			soon(t, full)
+		})
+	}
+}
+
+// Whoever has called, and has his result, serves those behind him; if one of these ends
+// his goroutine the call does not come back. Nothing else is lost: not what he has
+// done, nor those behind, nor the object. Who is inside of another object serves nobody,
+// and a pooled object has nobody serve.
+func TestACallerWhoServesOthersMayEndWithThemAndNothingElseIsLost(t *testing.T) {
+	for name, way := range map[string]struct {
+		options []activeobject.Option
+		inside  bool // the caller is a body of another object
+		returns bool
+	}{
+		"borrowed":                    {nil, false, false},
+		"borrowed, without fast path": {[]activeobject.Option{activeobject.WithoutFastPath()}, false, false},
+		"borrowed, from inside":       {nil, true, true},
+		"pooled":                      {[]activeobject.Option{activeobject.Pooled()}, false, true},
+		"dedicated":                   {[]activeobject.Option{activeobject.Dedicated()}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t)
+			o := activeobject.Must(activeobject.New(s, tallies, &tally{}, way.options...))
+			home := activeobject.Must(activeobject.New(s, tallies, &tally{}))
+			p := newPause()
+			ended := make(chan activeobject.None)
+			var returned, left bool
+			var value any
+			var n int
+			var err error
+			go func() {
+				defer close(ended)
+				defer func() { value, left = recover(), true }()
+				call := func(ctx context.Context) { n, err = tallySlow.Call(ctx, o, p) }
+				if way.inside {
+					tallyVisit.Call(background, home, call)
+				} else {
+					call(background)
+				}
+				returned = true
+			}()
+			soon(t, p.entered)
+			exit := tallyExit.Send(background, o, activeobject.None{})
+			behind := tallyAdd.Send(background, o, activeobject.None{})
+			close(p.let)
+			_, failed := exit.Await(background)
+			require.ErrorAs(t, failed, new(*activeobject.ExitError))
+			after, failed := behind.Await(background)
+			require.NoError(t, failed)
+			require.Equal(t, 2, after, "what the caller's body did is done")
+			soon(t, ended)
+			require.True(t, left, "its deferred functions run")
+			require.Nil(t, value)
+			require.Equal(t, way.returns, returned)
+			require.NoError(t, err)
+			if way.returns {
+				require.Equal(t, 1, n)
+			}
+			after, failed = tallyAdd.Call(background, home, activeobject.None{})
+			require.NoError(t, failed, "no body has been torn")
+			require.Equal(t, 1, after)
+			soon(t, o.Stop())
 		})
 	}
 }

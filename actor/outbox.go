@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/sluice-go/sluice/mailbox"
@@ -8,18 +10,18 @@ import (
 
 // Outbox runs tasks one after another on a worker: the replies of an object,
 // which run code of whoever they go to and so must not run on a goroutine that
-// has the object. A task that panics, or leaves through runtime.Goexit, does
-// not keep the others from running. The zero Outbox is empty.
+// has the object. A task that panics, which is logged, or leaves through
+// runtime.Goexit does not keep the others from running. The zero Outbox is empty.
 type Outbox struct {
-	mu      sync.Mutex
-	queue   []mailbox.Task
-	next    int  // the first in queue that has not been begun
-	busy    bool // a worker is at it, or on its way
-	workers Dispatcher
+	mu     sync.Mutex
+	queue  []mailbox.Task
+	next   int  // the first in queue that has not been begun
+	busy   bool // a worker is at it, or on its way
+	system *System
 }
 
-// Post has the task run by one of the workers, which are always the same.
-func (b *Outbox) Post(workers Dispatcher, t mailbox.Task) {
+// Post has the task run by one of the workers of the system, which is always the same.
+func (b *Outbox) Post(system *System, t mailbox.Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next > len(b.queue)/2 && len(b.queue) == cap(b.queue) {
@@ -29,8 +31,8 @@ func (b *Outbox) Post(workers Dispatcher, t mailbox.Task) {
 	}
 	b.queue = append(b.queue, t)
 	if !b.busy {
-		b.busy, b.workers = true, workers
-		workers.Dispatch((*delivery)(b))
+		b.busy, b.system = true, system
+		system.Workers().Dispatch((*delivery)(b))
 	}
 }
 
@@ -62,12 +64,21 @@ func (d *delivery) Run() {
 	finished := false
 	defer func() {
 		if !finished {
-			_ = recover()
-			b.workers.Dispatch(d)
+			b.lost(recover())
+			b.system.Workers().Dispatch(d)
 		}
 	}()
 	for t := b.take(); t != nil; t = b.take() {
 		t.Run()
 	}
 	finished = true
+}
+
+// lost logs that whoever a task went to has panicked; or nothing, if he has ended the
+// goroutine, as he may.
+func (b *Outbox) lost(value any) {
+	defer func() { _ = recover() }() // of a handler that panics
+	if value != nil {
+		b.system.Logger().Error(fmt.Sprintf("sluice: who was sent a reply panicked: %v", value), "stack", string(debug.Stack()))
+	}
 }

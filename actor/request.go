@@ -42,7 +42,7 @@ type ResultError struct {
 
 // Error implements error.
 func (e *ResultError) Error() string {
-	return fmt.Sprintf("sluice: %s of %s/%s gave a %T, not a %s", e.Operation, e.Target.Address, e.Target.Id, e.Value, e.Want)
+	return fmt.Sprintf("sluice: %s of %s/%s gave a result of type %T, not %s", e.Operation, e.Target.Address, e.Target.Id, e.Value, e.Want)
 }
 
 // Request sends a message to an actor, with a sender to reply to, and returns the

@@ -247,7 +247,7 @@ func TestAskTellsAResultOfAnotherType(t *testing.T) {
 		var wrong *actor.ResultError
 		require.ErrorAs(t, err, &wrong)
 		require.Equal(t, actor.ResultError{Target: pid, Operation: "op", Want: "string", Value: 1}, *wrong)
-		require.EqualError(t, err, "sluice: op of "+pid.Address+"/"+pid.Id+" gave a int, not a string")
+		require.EqualError(t, err, "sluice: op of "+pid.Address+"/"+pid.Id+" gave a result of type int, not string")
 		reply = &actor.Reply{}
 		_, err = actor.Ask[int](background, s, pid, "op", 7)
 		require.ErrorAs(t, err, &wrong)

@@ -2,7 +2,10 @@ package actor_test
 
 import (
 	"context"
+	"log/slog"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -99,14 +102,15 @@ func TestCloseDoesNotWaitForShutdown(t *testing.T) {
 }
 
 func TestAnOutboxKeepsTheOrderAndSurvivesItsTasks(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	var logged syncBuffer
+	s := actor.NewSystem(actor.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	var b actor.Outbox
 	var mu sync.Mutex
 	var got []int
 	all := make(chan struct{})
 	const n = 1000
 	for i := range n {
-		b.Post(s.Workers(), task(func() {
+		b.Post(s, task(func() {
 			mu.Lock()
 			got = append(got, i)
 			mu.Unlock()
@@ -116,6 +120,8 @@ func TestAnOutboxKeepsTheOrderAndSurvivesItsTasks(t *testing.T) {
 			switch i % 10 {
 			case 3:
 				panic("bang")
+			case 4:
+				runtime.Goexit()
 			}
 		}))
 	}
@@ -123,6 +129,25 @@ func TestAnOutboxKeepsTheOrderAndSurvivesItsTasks(t *testing.T) {
 	require.NoError(t, s.Close(background))
 	require.Len(t, got, n)
 	require.True(t, slices.IsSorted(got))
+	require.Equal(t, n/10, strings.Count(logged.String(), "who was sent a reply panicked: bang"))
+}
+
+// syncBuffer is a buffer for many.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // What protoactor's Shutdown does to a system that is not ours: nothing, but that

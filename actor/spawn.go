@@ -84,15 +84,7 @@ func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
 	// No lock is held from here on: the parent may be another object, which is in the
 	// middle of something.
 	actors := s.Actors()
-	children := &supervisor{strategy: at.Children, log: s.logger}
-	options := []proto.PropsOption{proto.WithMailbox(func() proto.Mailbox {
-		children.plug = mailbox.NewPlug(object, &s.workers)
-		return children.plug
-	})}
-	if at.Children != nil {
-		options = append(options, proto.WithSupervisor(children))
-	}
-	props := proto.PropsFromFunc(func(proto.Context) {}, options...)
+	props := s.propsOf(func() mailbox.Receiver { return object }, at.Children)
 	var parent Spawner = actors.Root
 	switch {
 	case at.Parent != nil:
@@ -112,6 +104,17 @@ func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
 		return nil, &NameError{Name: name, Cause: err}
 	}
 	return pid, err
+}
+
+// propsOf returns how the actor of an object is made, with the strategy for its children.
+func (s *System) propsOf(object func() mailbox.Receiver, children Strategy) *Props {
+	if children == nil {
+		children = proto.DefaultSupervisorStrategy()
+	}
+	return proto.PropsFromFunc(func(proto.Context) {},
+		proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(object(), &s.workers) }),
+		proto.WithSpawnMiddleware(mailbox.Spawning),
+		proto.WithSupervisor(supervisor{children, s.logger}))
 }
 
 // lives returns an error if parent is the context of an actor that has ended, or
@@ -142,9 +145,12 @@ func CanGuard(s Strategy) bool { return s != nil && reflect.ValueOf(s).Comparabl
 // so that a failure that is escalated ends the actor.
 type guardian struct{ strategy Strategy }
 
-// HandleFailure implements protoactor's SupervisorStrategy.
+// HandleFailure implements protoactor's SupervisorStrategy. The child is asking for it
+// in this very call, and so has not ended.
 func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
-	g.strategy.HandleFailure(actors, guarded{s, child}, child, stats, reason, message)
+	mailbox.PlugOf(actors, child).Outside(func() {
+		g.strategy.HandleFailure(actors, guarded{s, child}, child, stats, reason, message)
+	})
 }
 
 // guarded is a guardian as the strategy sees it.
@@ -163,14 +169,13 @@ func (g guarded) EscalateFailure(_, _ any) { g.StopChildren(g.child) }
 // of those whose failures it passes on.
 type supervisor struct {
 	strategy Strategy
-	plug     *mailbox.Plug
 	log      *slog.Logger
 }
 
 // HandleFailure implements protoactor's SupervisorStrategy. A child about which the
 // strategy fails to decide, as it panics or calls runtime.Goexit, is stopped: else
 // nobody would ever decide, or the panic end the process, as this is a worker.
-func (p *supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
+func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -178,12 +183,20 @@ func (p *supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor
 			s.StopChildren(child)
 		}
 	}()
-	p.strategy.HandleFailure(actors, escalating{s, p.plug, child}, child, stats, reason, message)
+	plug := mailbox.PlugOf(actors, s.(proto.SpawnerContext).Self())
+	if plug == nil { // the actor has ended, and only now hears of a child that it was to have no more
+		s.StopChildren(child)
+		returned = true
+		return
+	}
+	plug.Outside(func() {
+		p.strategy.HandleFailure(actors, escalating{s, plug, child}, child, stats, reason, message)
+	})
 	returned = true
 }
 
 // undecided logs that the strategy has failed.
-func (p *supervisor) undecided(child *PID, value any) {
+func (p supervisor) undecided(child *PID, value any) {
 	defer func() { _ = recover() }() // of a handler that panics
 	if value == nil {
 		value = "it ended its goroutine (runtime.Goexit)"
@@ -198,12 +211,13 @@ type escalating struct {
 	child *PID
 }
 
-// EscalateFailure implements protoactor's Supervisor. The strategy decides when it is
-// asked, and not later: it has the actor's context for as long only.
+// EscalateFailure implements protoactor's Supervisor.
 func (e escalating) EscalateFailure(reason, message any) {
-	e.plug.Escalated(e.child)
-	e.Supervisor.EscalateFailure(reason, message)
+	e.plug.Escalate(e.child, reason, message)
 }
+
+// Children implements protoactor's Supervisor.
+func (e escalating) Children() []*PID { return e.plug.Children() }
 
 // Objects yields the objects of the system that had not ended when it was called, in
 // the order in which they were made.

@@ -106,14 +106,19 @@ type Option func(*System)
 // On makes the objects of the system actors of an existing protoactor system,
 // which goes on when the Sluice system is closed. NewSystem adds a resolver of
 // addresses to it, for which protoactor has no lock; so the first Sluice system on it
-// is made before anybody sends to other machines.
+// is made before anybody sends to other machines. With nil the system has one of its own,
+// as without the option, and shuts that down.
 func On(actors *proto.ActorSystem) Option {
-	return func(s *System) { s.actors, s.foreign = actors, true }
+	return func(s *System) { s.actors, s.foreign = actors, actors != nil }
 }
 
-// WithLogger sets where the system logs; the default is slog.Default().
+// WithLogger sets where the system logs; the default, also for nil, is slog.Default().
 func WithLogger(logger *slog.Logger) Option {
-	return func(s *System) { s.logger = logger }
+	return func(s *System) {
+		if s.logger = logger; logger == nil {
+			s.logger = slog.Default()
+		}
+	}
 }
 
 // NewSystem returns a system without objects.
@@ -132,7 +137,8 @@ func NewSystem(options ...Option) *System {
 func (s *System) Workers() Dispatcher { return &s.workers }
 
 // Actors returns the protoactor system of the objects, which is made now if it
-// has not been needed before.
+// has not been needed before. If this system has been closed by then, it has been shut
+// down, and there is nobody in it.
 func (s *System) Actors() *proto.ActorSystem {
 	if actors := s.ready.Load(); actors != nil {
 		return actors
@@ -149,10 +155,15 @@ func (s *System) protoactor() *proto.ActorSystem {
 			proto.WithLoggerFactory(func(*proto.ActorSystem) *slog.Logger { return logger }),
 			proto.WithDeadLetterRequestLogging(false),
 		)
+		s.mu.Lock()
+		closed := s.closed
+		s.mu.Unlock()
+		if closed { // and nobody would do it later
+			s.actors.Shutdown()
+		}
 	}
 	if s.props == nil {
-		s.props = proto.PropsFromFunc(func(proto.Context) {},
-			proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(s.next, &s.workers) }))
+		s.props = s.propsOf(func() mailbox.Receiver { return s.next }, nil)
 		s.desk = deskOf(s.actors)
 		s.ready.Store(s.actors)
 	}
@@ -239,6 +250,13 @@ func (s *System) Stop(pid *PID) { s.Actors().Root.Stop(pid) }
 
 // Poison stops an actor after what has been sent to it has been served.
 func (s *System) Poison(pid *PID) { s.Actors().Root.Poison(pid) }
+
+// Full reports whether the system takes no more objects, as it is being closed.
+func (s *System) Full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full
+}
 
 // Join makes an object a member, or fails with ErrClosed.
 func (s *System) Join(m Member) error {
@@ -336,7 +354,7 @@ func (s *System) Close(ctx context.Context) error {
 		}
 	}
 	s.spawning.Lock()
-	if s.actors != nil && !s.foreign && !s.actors.IsStopped() {
+	if s.actors != nil && !s.foreign && !s.actors.IsStopped() { // it may have been made meanwhile
 		s.actors.Shutdown()
 	}
 	s.spawning.Unlock()

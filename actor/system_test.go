@@ -188,6 +188,23 @@ func TestAForeignActorSystemGoesOn(t *testing.T) {
 	foreign.Shutdown()
 }
 
+func TestWithoutAForeignActorSystemThereIsOneOfItsOwn(t *testing.T) {
+	s := actor.NewSystem(actor.On(nil), actor.WithLogger(nil))
+	require.NotNil(t, s.Logger())
+	actors := s.Actors()
+	require.NoError(t, s.Close(background))
+	require.True(t, actors.IsStopped(), "it has been shut down with the system")
+}
+
+func TestAnActorSystemThatIsMadeAfterTheEndIsOver(t *testing.T) {
+	s := actor.NewSystem(actor.WithLogger(quiet))
+	require.NoError(t, s.Close(background))
+	require.True(t, s.Actors().IsStopped(), "or nobody would ever shut it down")
+	s.Tell(nil, "to nobody")
+	_, err := s.Spawn("", newMember(s))
+	require.ErrorIs(t, err, actor.ErrClosed)
+}
+
 func TestAnActorSystemIsMadeOnce(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
 	var all sync.WaitGroup

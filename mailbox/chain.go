@@ -115,13 +115,37 @@ func (f *Frame) String() string {
 	return f.box.host.Name() + "." + f.box.config.Rules.Operations[f.op].Name
 }
 
-// quitter can leave what it waits for, so that it will not run. It is asked with
-// graph held, and reports false if it is too late for that.
-type quitter interface{ quit() bool }
+// quitter is a caller who can leave what it waits for, so that it will not run. It is
+// asked with graph held, and reports false if it is too late for that.
+type quitter interface {
+	quit() bool
+	// doom tells the caller, who has been made to leave by somebody else, why.
+	doom(err error)
+}
 
 // quit takes the request of a caller out of its queue. That it is committed does
 // not matter: it would wait for ever.
 func (r *Request) quit() bool { return r.lock().remove(r) }
+
+// doom implements quitter. The caller waits for the token, whatever becomes of its
+// context, since the request is in no queue any more.
+func (r *Request) doom(err error) {
+	r.fail(err)
+	r.settle()
+}
+
+// quitter returns who waits, if that is a caller, who has no vigil.
+func (e edge) quitter() quitter {
+	switch g := e.goal.(type) {
+	case *Request:
+		if g.called() {
+			return g
+		}
+	case *choice:
+		return g.of
+	}
+	return nil
+}
 
 // enter draws the edge from the body f to what it is about to wait for, until
 // leave. If that closes a circle it returns an error that names the circle, and
@@ -254,11 +278,11 @@ func (f *Frame) check(goal Awaited, by quitter) error {
 type search struct {
 	frame *Frame
 	// held are the objects on the way that no request can get into, as far as is
-	// known, and the bodies that run there.
+	// known, and the bodies that are in the way there.
 	held  map[*Mailbox][]*Frame
 	joins map[*Join]bool // what has been found out about those, since held last changed
 	// For writing down the circle: the objects and joins that are in it, and where in
-	// the body's own chain it begins.
+	// the body's own chain it begins, once it has come back there.
 	told  map[any]bool
 	start *Frame
 }
@@ -270,6 +294,9 @@ type search struct {
 // not do to follow edges until one leads back. Instead, every object on the way
 // counts as held up at first; then those are struck out that are not, as each body
 // in them can go on, until nothing changes. What is left is held up for good.
+//
+// Of several things of which each would do to hold up another the first is told of.
+// As there was no circle before, whatever is told leads back to the chain in the end.
 func (f *Frame) circle(goal Awaited) []Link {
 	s := &search{frame: f, held: map[*Mailbox][]*Frame{}, joins: map[*Join]bool{}}
 	s.collect(goal)
@@ -286,9 +313,9 @@ func (f *Frame) circle(goal Awaited) []Link {
 	if !goal.stuck(s) {
 		return nil
 	}
-	s.told, s.start = map[any]bool{}, f
-	path, back := goal.way(s, f.String())
-	if !back {
+	s.told = map[any]bool{}
+	path := goal.way(s, f.String())
+	if s.start == nil {
 		return nil
 	}
 	// Out of the object along the own chain, and through the others back.
@@ -328,23 +355,67 @@ func (s *search) collect(goal Awaited) {
 	})
 }
 
-// stuck reports whether the body waits for something that is held up.
+// stuck reports whether the body waits for something that is held up, or is one of
+// the chain.
 func (s *search) stuck(f *Frame) bool {
-	return slices.ContainsFunc(f.waits, func(e edge) bool { return e.stands(f) && e.goal.stuck(s) })
+	_, stuck := s.hold(f)
+	return stuck || s.own(f)
+}
+
+// hold returns what the body waits for that is held up.
+func (s *search) hold(f *Frame) (e edge, stuck bool) {
+	i := slices.IndexFunc(f.waits, func(e edge) bool { return e.stands(f) && e.goal.stuck(s) })
+	if i < 0 {
+		return edge{}, false
+	}
+	return f.waits[i], true
+}
+
+// holds returns the link by which the body is in the way of requests of the object, if
+// it does not run there.
+func (f *Frame) holds(box *Mailbox) []Link {
+	if f.box == box {
+		return nil
+	}
+	return []Link{{Body: "the restart of " + box.host.Name(), For: f.String()}}
+}
+
+// own reports whether the body is one of the chain.
+func (s *search) own(f *Frame) bool {
+	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
+		if g == f {
+			return true
+		}
+	}
+	return false
 }
 
 // came notes that the circle comes back to the body's chain at the link in.
 func (s *search) came(in *Frame) {
-	for g := s.start; g != nil; g = g.parent {
-		if g == in {
-			s.start = in // further out than any before
-			return
+	for g := in; g != nil; g = g.parent {
+		if g == s.start {
+			return // which is further out
 		}
 	}
+	s.start = in
 }
 
-// frames returns the bodies that run in the object now and may call others.
-func (m *Mailbox) frames() (frames []*Frame) {
+// frames returns the bodies that are in the way of requests of the object now and may
+// call others: those that run there, and, if it waits for the end of its children, those
+// that run in any object below it. The caller holds graph.
+func (m *Mailbox) frames() []*Frame {
+	frames, children := m.running(nil)
+	if children != nil {
+		for p := range children.within() {
+			frames, _ = p.box.running(frames)
+		}
+	}
+	return frames
+}
+
+// running appends the bodies that run in the object now and may call others. If the
+// object waits for the end of its children it returns its plug, too.
+func (m *Mailbox) running(frames []*Frame) (_ []*Frame, children *Plug) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.queues.Load(); k != nil {
@@ -354,7 +425,10 @@ func (m *Mailbox) frames() (frames []*Frame) {
 			}
 		}
 	}
-	return frames
+	if s := m.suspended(); s != nil {
+		children = s.children
+	}
+	return frames, children
 }
 
 // pending reports whether the request waits or runs. One that has been answered

@@ -207,9 +207,11 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("sluice: %s.%s ended its goroutine (runtime.Goexit)", e.Object, e.Operation)
 }
 
-// DeadlockError fails a request that would wait for itself: it closes a circle
+// DeadlockError fails a request that would wait for itself: it is in a circle
 // of bodies that wait for each other. The request has left its queue and never
-// ran; the others in the circle go on waiting, for the body that made it.
+// ran; the others in the circle go on waiting, for the body that made it. It is
+// the request that closes the circle; or, if that is done by the restart of an object,
+// which waits for the end of its children, every one for that object in such a circle.
 type DeadlockError struct {
 	// Circle is who waits for what, beginning with the body that is furthest
 	// out in the failed request's own chain of calls.
@@ -217,7 +219,8 @@ type DeadlockError struct {
 }
 
 // Link says that a running body waits for a request to end; both are named by
-// object and operation.
+// object and operation. Or it is "the restart of" an object that waits for the body of
+// one of its children to end.
 type Link struct {
 	Body string `json:"body"`
 	For  string `json:"for"`

@@ -19,7 +19,8 @@ type Snapshot struct {
 	Step    uint64 `json:"step"`
 	Stopped bool   `json:"stopped,omitempty"`
 	// Suspended says why nothing starts, if a step in the object's life is to be
-	// taken: the failure that somebody has to decide about, if there is one.
+	// taken: the failure that somebody has to decide about, if there is one; or what
+	// the step waits for.
 	Suspended string    `json:"suspended,omitempty"`
 	Running   []Running `json:"running"`
 	Waiting   []Waiting `json:"waiting"`
@@ -87,6 +88,9 @@ func (m *Mailbox) Explain() Snapshot {
 	if halt := m.suspended(); halt != nil {
 		if s.Suspended = "on request"; halt.failure != nil {
 			s.Suspended = halt.failure.Error()
+		}
+		if halt.children != nil {
+			s.Suspended = "its restart waits for the end of its children"
 		}
 	}
 	if w := m.Word.Load(); w&(held|engaged) == held {

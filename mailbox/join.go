@@ -20,10 +20,10 @@ type Awaited interface {
 	// once: a future may well be used in several others.
 	walk(seen map[*Join]bool, visit func(*Request))
 	// stuck reports whether it will not end unless one of s.held does, and way says
-	// what a body waits for that waits for it, and whether that leads back to the
-	// body. The caller holds graph.
+	// what a body waits for that waits for it, and how it goes on from there. The
+	// caller holds graph.
 	stuck(s *search) bool
-	way(s *search, body string) ([]Link, bool)
+	way(s *search, body string) []Link
 }
 
 // Join is a completion that follows from those of others: from all of them, or
@@ -198,54 +198,46 @@ func (j *Join) stuck(s *search) bool {
 	return stuck
 }
 
-func (r *Request) way(s *search, body string) ([]Link, bool) {
+func (r *Request) way(s *search, body string) []Link {
 	links := []Link{{Body: body, For: r.String()}}
 	box := r.box.Load()
 	if in := s.frame.within(box); in != nil {
 		s.came(in)
-		return links, true
+		return links
 	}
 	if s.told[box] {
-		return links, false // and how it goes on from there
+		return links // and how it goes on from there
 	}
 	s.told[box] = true
-	var rest []Link
-	for _, f := range s.held[box] {
-		for _, e := range f.waits {
-			if !e.stands(f) || !e.goal.stuck(s) {
-				continue
-			}
-			further, back := e.goal.way(s, e.from.String())
-			further = append(between(f, e.from), further...)
-			if back {
-				return append(links, further...), true
-			}
-			if rest == nil {
-				rest = further
-			}
+	// If there is one of the own chain, the innermost.
+	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
+		if slices.Contains(s.held[box], g) {
+			s.came(g)
+			return append(links, g.holds(box)...)
 		}
 	}
-	return append(links, rest...), false
+	for _, f := range s.held[box] {
+		if e, stuck := s.hold(f); stuck {
+			links = append(append(links, f.holds(box)...), between(f, e.from)...)
+			return append(links, e.goal.way(s, e.from.String())...)
+		}
+	}
+	return links
 }
 
-func (j *Join) way(s *search, body string) (links []Link, back bool) {
+func (j *Join) way(s *search, body string) (links []Link) {
 	if s.told[j] {
-		return nil, false
+		return nil
 	}
 	s.told[j] = true
 	for p := range j.left() {
 		if p.out() || !p.stuck(s) {
 			continue
 		}
-		further, found := p.way(s, body)
-		switch {
-		case j.first: // all of them are in the circle
-			links, back = append(links, further...), back || found
-		case found:
-			return further, true
-		case links == nil:
-			links = further
+		links = append(links, p.way(s, body)...)
+		if !j.first { // else all of them are in the circle
+			break
 		}
 	}
-	return links, back
+	return links
 }

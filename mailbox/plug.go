@@ -71,11 +71,21 @@ type Plug struct {
 	steps            []any           // Restart, SuspendMailbox and ResumeMailbox, in order
 	quiet            <-chan struct{} // for the first of the steps, a Restart
 
+	// The object's mailbox and the parent's plug, if they have been told, and the plugs
+	// of the object's children, by their ids. The last is guarded by graph.
+	box      *Mailbox
+	parent   *Plug
+	children map[string]*Plug
+
 	// context guards the actor that the invoker is: it is not made for more than one
 	// goroutine, and the turn is not the only one that comes (see Spawn). It is not
-	// held while anything is waited for, nor while a factory runs. It is locked until
-	// there is an invoker.
+	// held while anything is waited for, nor while a factory, a strategy, or what makes
+	// a child runs (see Outside): these may come back. The last who may hear something
+	// while it is held are those who watch an actor that ends; but whoever comes to one
+	// that has been told to end does not wait for it. It is locked until there is an
+	// invoker.
 	context    sync.Mutex
+	life       int          // counts the restarts, and the end
 	restarting bool         // the actor waits for the end of its children
 	escalated  []*proto.PID // children whose failures have been passed on: see Escalated
 }
@@ -101,7 +111,11 @@ func NewPlug(object Receiver, workers Dispatcher) *Plug {
 func (p *Plug) RegisterHandlers(invoker proto.MessageInvoker, _ proto.Dispatcher) {
 	p.invoker = invoker
 	p.context.Unlock()
+	p.born()
 }
+
+// self returns the address of the actor.
+func (p *Plug) self() *proto.PID { return p.invoker.(interface{ Self() *proto.PID }).Self() }
 
 // Start implements protoactor's Mailbox.
 func (p *Plug) Start() {
@@ -130,6 +144,10 @@ func (p *Plug) PostUserMessage(message any) {
 
 // PostSystemMessage implements protoactor's Mailbox.
 func (p *Plug) PostSystemMessage(message any) {
+	if c, ok := message.(*call); ok {
+		c.plug = p
+		return
+	}
 	_, stops := message.(*proto.Stop)
 	if stops {
 		p.object.Halt() // at once: a poison may be waiting in front
@@ -275,15 +293,23 @@ func (p *Plug) ending() bool {
 func (p *Plug) invoke(message any) {
 	p.context.Lock()
 	defer p.context.Unlock()
-	_, restart := message.(*proto.Restart)
-	if restart {
-		p.escalated = nil // they are about to end
+	before := p.restarting
+	switch m := message.(type) {
+	case *proto.Stop:
+		p.life++
+	case *proto.Restart:
+		p.life++
+		p.restarting, p.escalated = true, nil // the children are about to end
+	case *proto.Terminated:
+		p.died(m.Who.Id)
 	}
-	p.restarting = restart || p.restarting
 	p.invoker.InvokeSystemMessage(message)
 	if p.restarting {
 		parent, _ := p.invoker.(interface{ Children() []*proto.PID })
 		p.restarting = parent != nil && len(parent.Children()) > 0
+	}
+	if p.restarting != before {
+		p.awaits(p.restarting) // before there can be a child that does not end
 	}
 }
 
@@ -305,12 +331,48 @@ func (p *Plug) resume() {
 	}
 }
 
-// Escalated says that the failure of a child has been passed on to the actor's own
-// supervisor. If that restarts or stops the actor, the child ends; but if it resumes
-// the actor, protoactor leaves the child suspended, and nobody would ever decide about
-// it. So it is resumed, too. It is called by the strategy for the children, on the
-// turn.
-func (p *Plug) Escalated(child *proto.PID) { p.escalated = append(p.escalated, child) }
+// Escalate passes the failure of a child on to the actor's own supervisor. If that
+// restarts or stops the actor, the child ends; but if it resumes the actor, protoactor
+// leaves the child suspended, and nobody would ever decide about it. So it is resumed,
+// too. It is called by the strategy for the children, outside.
+func (p *Plug) Escalate(child *proto.PID, reason, message any) {
+	p.context.Lock()
+	defer p.context.Unlock()
+	p.escalated = append(p.escalated, child)
+	p.invoker.EscalateFailure(reason, message)
+}
+
+// Children returns the actor's children. It is called outside.
+func (p *Plug) Children() []*proto.PID {
+	p.context.Lock()
+	defer p.context.Unlock()
+	return p.invoker.(interface{ Children() []*proto.PID }).Children()
+}
+
+// Outside has f called, which is somebody else's, in the midst of something that the
+// actor does: without its context, so that f may come back and make children.
+//
+// That is sound where the actor has nothing half done. Protoactor asks a strategy at
+// the end of what it does, and makes a child before it changes anything, and in both
+// cases on a goroutine that has the turn, or has come by Spawn; so all who come
+// meanwhile have come by Spawn, which looks at what has happened.
+func (p *Plug) Outside(f func()) {
+	p.context.Unlock()
+	defer p.context.Lock()
+	f()
+}
+
+// call is a system message to an actor that has a plug, which answers it at once.
+type call struct{ plug *Plug }
+
+// PlugOf returns the plug of an actor that has one, or nil if it has ended.
+func PlugOf(actors *proto.ActorSystem, pid *proto.PID) *Plug {
+	c := &call{}
+	if process, ok := actors.ProcessRegistry.GetLocal(pid.Id); ok {
+		process.SendSystemMessage(pid, c)
+	}
+	return c.plug
+}
 
 // escalate has the actor tell its supervisor of a failure, who may be asked, and
 // answer, right here.
@@ -334,16 +396,36 @@ func (p *Plug) escalate(f failure) {
 // wait for the end of its children and would for this one: then nothing is done.
 //
 // A child that is spawned before the actor handles the Stop, or the Restart, is
-// stopped by that: the context orders the two.
+// stopped by that: the context orders the two. While the child is being made the
+// context is free, and the actor may handle one of them, and not know of the child:
+// then life tells, the child is stopped here, and nothing has been done.
 func (p *Plug) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, err error) {
+	if p.ending() {
+		return nil, false, nil // the context may be held while somebody hears of the end
+	}
 	p.context.Lock()
 	defer p.context.Unlock()
 	parent, able := p.invoker.(proto.SpawnerContext)
 	if !able || p.restarting || p.ending() {
 		return nil, false, nil
 	}
+	life := p.life
 	pid, err = parent.SpawnNamed(props, name)
+	if err == nil && p.life != life {
+		p.invoker.(proto.Supervisor).StopChildren(pid)
+		return nil, false, nil
+	}
 	return pid, true, err
+}
+
+// Spawning is protoactor's middleware for the making of children of an actor that has a
+// plug.
+func Spawning(next proto.SpawnFunc) proto.SpawnFunc {
+	return func(actors *proto.ActorSystem, id string, props *proto.Props, parent proto.SpawnerContext) (pid *proto.PID, err error) {
+		// It has not ended: Spawn, which this comes from, has held the context since it looked.
+		PlugOf(actors, parent.Self()).Outside(func() { pid, err = next(actors, id, props, parent) })
+		return pid, err
+	}
 }
 
 // UserMessageCount implements protoactor's Mailbox. Requests are counted by the

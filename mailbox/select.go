@@ -26,6 +26,7 @@ type Selection struct {
 	winner   atomic.Pointer[Request]
 	requests []*Request    // not changed from the first arrival on
 	wake     chan struct{} // of all of them; the winner's token
+	doomed   error         // why somebody else made the caller give up; written before the token
 	watched  bool          // the requests' contexts may end before the caller's
 }
 
@@ -105,13 +106,25 @@ func (s *Selection) quit() bool {
 	return true
 }
 
+// doom implements quitter.
+func (s *Selection) doom(err error) {
+	s.doomed = err
+	s.wake <- struct{}{}
+}
+
+// choice is what the caller of a selection waits for.
+type choice struct {
+	Join
+	of *Selection
+}
+
 // Begin makes s ready for the requests of another call.
 func (s *Selection) Begin() {
 	if s.wake == nil {
 		s.wake = make(chan struct{}, 1)
 	}
 	s.winner.Store(nil)
-	s.watched = false
+	s.watched, s.doomed = false, nil
 }
 
 // Add makes r one of the requests, to be handed in at the box. Its context may be
@@ -195,7 +208,7 @@ func (s *Selection) handIn() {
 // wait waits for the token of the winner, or for the object, to run it.
 func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 	if chain != nil {
-		var all Join
+		all := choice{of: s}
 		parts := make([]Awaited, len(s.requests))
 		for i, r := range s.requests {
 			parts[i] = r
@@ -216,7 +229,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		// One has been claimed. It waits nevertheless if it has been requeued, or if
 		// whoever claimed it has died in a guard that it had to ask then.
 		w := s.winner.Load()
-		if w.box.Load().Withdraw(w) {
+		if w != nobody && w.box.Load().Withdraw(w) {
 			w.retire()
 			w.lapse(ctx.Err())
 			w.ended = true
@@ -225,6 +238,9 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		<-s.wake
 	}
 	r := s.winner.Load()
+	if r == nobody {
+		return s.doomed
+	}
 	m := r.box.Load()
 	m.told(r, chain)
 	m.wait(r) // if it has been requeued there

@@ -13,7 +13,7 @@ import (
 // and functions leave the state alone, whether a guard gives the same answer when it
 // is asked twice, and whether operations open no more of a family than they declare.
 // What it finds fails the request (*activeobject.ImpureError, which says what changed,
-// and *activeobject.UndeclaredError); impurity fails the test, too.
+// and *activeobject.UndeclaredError), and the test.
 //
 // The state is compared by Dump, to which the values to ignore are passed on. That
 // costs a walk over all of it, twice, for every guard and function.
@@ -23,7 +23,7 @@ func Checked(t testing.TB, ignore ...any) activeobject.Option {
 	return activeobject.Audited(activeobject.Audit{
 		Fingerprint: func(state any) string { return Dump(state, ignore...) },
 		Diff:        diff,
-		Report:      func(e *activeobject.ImpureError) { log.errorf("%v", e) },
+		Report:      func(e error) { log.errorf("%v", e) },
 	})
 }
 

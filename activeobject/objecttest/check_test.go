@@ -136,11 +136,15 @@ func TestACheckedObjectFindsOpeningsThatAreNotDeclared(t *testing.T) {
 		WhenKey("here", func(l *lift, n int) bool { return l.floor == n })
 	move := activeobject.Procedure(lifts, "move", activeobject.Put(func(l *lift, n int) { l.floor = n }))
 	activeobject.Opens(move, enter, func(n int) int { return n + 1 })
-	o := activeobject.Must(activeobject.New(objecttest.NewSystem(t), lifts, &lift{}, objecttest.Checked(t)))
-	waits := enter.Send(background, o, 5)
-	move.Call(background, o, 5)
-	_, err := waits.Await(background)
-	require.ErrorAs(t, err, new(*activeobject.UndeclaredError))
+	inside := played(func(p *play) {
+		o := activeobject.Must(activeobject.New(objecttest.NewSystem(p), lifts, &lift{}, activeobject.Named("the lift"), objecttest.Checked(p)))
+		waits := enter.Send(background, o, 5)
+		move.Call(background, o, 5)
+		_, err := waits.Await(background)
+		require.ErrorAs(t, err, new(*activeobject.UndeclaredError))
+	})
+	require.Len(t, inside.failures, 1)
+	require.Contains(t, inside.failures[0], "the lift")
 }
 
 func TestAnAuditNeedsAFingerprint(t *testing.T) {

@@ -20,7 +20,9 @@ type Object interface {
 
 // Idle waits until the objects are idle, all at one moment: nothing runs, nobody
 // waits, and nothing is being decided. A caller whose request has ended may not have
-// woken by then, nor what follows from a future have run.
+// woken by then, nor what follows from a future have run; and a request that a body
+// has requeued to another object is at neither of the two while it is on its way. (Wait
+// for what it leads to, or for its future.)
 //
 // If that takes too long the test fails at once, with the explanations of the objects.
 // Too long is 20 seconds, or what is left of the test's time if that is less; in a

@@ -219,10 +219,6 @@ func (p *page) transfer(ctx context.Context, o order) (uint32, error) {
 		id, e := l.open()
 		e.way, e.op, e.at, e.want, e.must = leg, opNames[put], p.host, o.n, 1
 		p.move(o.id, -o.n)
-		// Some requests have no context that ends; and what a child of an object that
-		// is being restarted asks of that would never come.
-		ctx, cancel := context.WithCancel(ctx)
-		p.host.reaper.contexts <- cancel
 		result, err := o.to.call(ctx, put, order{id: id, n: o.n})
 		l.end(id, result, err)
 		if err != nil {

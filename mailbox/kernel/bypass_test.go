@@ -58,3 +58,70 @@ func TestWhoFailsWhenHeIsBypassedIsToldBeforeAnybodyStarts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, k.Bypassed(bypassed))
 }
+
+// vague is an object whose guards are false, until they hold; and that of one request
+// does not come back then.
+type vague struct {
+	k    *kernel.Kernel
+	open bool
+	goes *kernel.Request
+}
+
+func (v *vague) AskState(int) (string, error) { return v.answer(), nil }
+
+func (v *vague) AskRequest(r *kernel.Request) (string, error) {
+	if v.open && r == v.goes {
+		v.k.AskingFailed(r.Op, r, errGone)
+		panic(errGone)
+	}
+	return v.answer(), nil
+}
+
+func (v *vague) answer() string {
+	if v.open {
+		return ""
+	}
+	return "vague"
+}
+
+// A try is not lost, nor does it fail, if the guard of somebody whom it bypasses does
+// not come back.
+func TestATryStaysIfTheGuardOfSomebodyElseNeverReturns(t *testing.T) {
+	v := &vague{}
+	const wait, get, put, see, look = 0, 1, 2, 3, 4
+	table := guards.Exclusive("wait", "get", "put", "see", "look")
+	for _, pair := range [][2]int{{see, get}, {see, put}, {see, look}, {look, wait}, {look, get}} {
+		table = table.Compatible(pair[0], pair[1])
+	}
+	v.k = kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{
+			{Name: "wait", Kind: kernel.Entry, Guard: "vague", Looks: guards.AtState},
+			{Name: "get", Kind: kernel.Entry, Guard: "vague", Looks: guards.AtArgument},
+			{Name: "put", Kind: kernel.Procedure},
+			{Name: "see", Kind: kernel.Function},
+			{Name: "look", Kind: kernel.Function},
+		},
+		Conflicts: table,
+		MaxBypass: 2,
+	}, v)
+	first, second, third := &kernel.Request{Op: wait}, &kernel.Request{Op: get}, &kernel.Request{Op: get}
+	for _, r := range []*kernel.Request{first, second, third} {
+		v.k.Arrive(r)
+	}
+	r, _ := v.k.Next()
+	require.Nil(t, r)
+	v.k.Begin(see) // so that first, which comes before the others, cannot be asked
+	v.k.Begin(put)
+	v.open, v.goes = true, third
+	v.k.End(put, nil)
+	try := &kernel.Request{Op: look, Try: true}
+	v.k.Arrive(try)
+	gone(func() { v.k.Next() })
+	r, err := v.k.Next()
+	require.Same(t, third, r)
+	require.ErrorIs(t, err, errGone)
+	require.Equal(t, kernel.AtGate, try.State())
+	r, err = v.k.Next()
+	require.Same(t, try, r)
+	require.NoError(t, err)
+}

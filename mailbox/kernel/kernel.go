@@ -188,7 +188,7 @@ type Kernel struct {
 
 	counted  int         // how far bypasses are: see counts
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
-	trying   *Request    // being decided: a Try, which is in no queue, or one at the door
+	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
 	headed   bool        // some entry has a head of line
 	bounded  bool        // some queue is
@@ -572,7 +572,7 @@ func (k *Kernel) refuted(q *queue, r *Request, falsePart string) {
 // fail with err. It is, with Misjudged, the one method that may be called during
 // Next, by an Object, if the goroutine is not to come back to it.
 func (k *Kernel) AskingFailed(op int, r *Request, err error) {
-	k.tryingFailed(op, err)
+	k.tryingFailed(op, r, err)
 	switch q := &k.queues[op]; {
 	case r == nil:
 		k.failLine(q, &q.line, err)
@@ -586,7 +586,7 @@ func (k *Kernel) AskingFailed(op int, r *Request, err error) {
 // Misjudged says that a policy will not return that was asked about some waiting
 // requests. They fail with err.
 func (k *Kernel) Misjudged(err error, about ...*Request) {
-	k.tryingFailed(-1, err)
+	k.trying = nil
 	for _, r := range about {
 		if r.Waits() {
 			k.fail(r, err)
@@ -594,21 +594,14 @@ func (k *Kernel) Misjudged(err error, about ...*Request) {
 	}
 }
 
-// tryingFailed fails the Try that was being decided, which is in no queue; or the
-// request at the door that was considered, if its own guard was asked.
-func (k *Kernel) tryingFailed(op int, err error) {
+// tryingFailed fails the request that was being decided, a Try or one at the door, if it
+// is guarded by what was asked: the guard of r, or of the operation. If not it stays
+// where it is, and is considered again.
+func (k *Kernel) tryingFailed(op int, r *Request, err error) {
 	t := k.trying
 	k.trying = nil
-	switch {
-	case t == nil:
-	case t.state == AtDoor:
-		if t.Op == op {
-			k.fail(t, err)
-		}
-	default:
-		k.queues[t.Op].unwatched()
-		t.err, t.state = err, Failed
-		k.failed.push(t)
+	if t != nil && t.Op == op && (r == nil || r == t || k.rules.Operations[op].Family && r.Key == t.Key) {
+		k.fail(t, err)
 	}
 }
 
@@ -1032,19 +1025,15 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if r == nil {
 			return nil, nil, more
 		}
-		k.leaveGate(r)
-		q := &k.queues[r.Op]
 		if r.Try {
-			q.length.Add(^uint64(0))
-			k.total--
-			if k.Waited(r) {
-				q.waited++
+			decided, err := k.try(r)
+			if !decided {
+				return nil, nil, true // it is asked again, when that can be
 			}
-			k.refill()
-			err := k.try(r)
-			q.unwatched()
 			return r, err, true
 		}
+		k.leaveGate(r)
+		q := &k.queues[r.Op]
 		if l := k.lineOf(q, r); r.seq <= l.latest {
 			// Somebody has been requeued in front of it.
 			r.seq = max(k.entered, l.latest) + 1
@@ -1084,19 +1073,31 @@ func (e *Refused) Error() string {
 	return fmt.Sprintf("%s would wait: %s comes first", e.Operation, e.Behind)
 }
 
-// try starts r, which has left the gate, or says why it would have to wait. It
-// is called when nothing that runs conflicts with r.
-func (k *Kernel) try(r *Request) error {
+// try starts r, which is at the gate, or says why it would have to wait. It is called
+// when nothing that runs conflicts with r.
+//
+// The guards of others are asked for that, before whom it must not start, or whom it
+// bypasses. If one of these has failed, r stays where it is, and nothing is decided: as
+// in grant, who has failed is told before anybody starts, since the object may be held
+// for that.
+func (k *Kernel) try(r *Request) (decided bool, err error) {
 	k.trying = r
-	err := k.wouldWait(r)
-	k.trying = nil // not deferred: after AskingFailed the kernel is somebody else's
-	if err != nil {
-		r.state = Done
-		return err
+	if err = k.wouldWait(r); err == nil && k.failed.first == nil {
+		k.bypass(r, false)
 	}
-	k.bypass(r, true)
-	k.start(r)
-	return nil
+	k.trying = nil // not deferred: after AskingFailed the kernel is somebody else's
+	switch {
+	case err != nil:
+		k.leave(r)
+		r.state = Done
+	case k.failed.first != nil:
+		return false, nil
+	default:
+		k.bypass(r, true)
+		k.leave(r)
+		k.start(r)
+	}
+	return true, err
 }
 
 // wouldWait returns nil if r, which is not inside, could start if it were, and

@@ -796,13 +796,14 @@ func (s *reference) letIn() (c *call, err error, moved bool) {
 			return nil, nil, moved
 		}
 		c, moved = s.gate[i], true
-		s.gate = slices.Delete(s.gate, i, i+1)
 		if c.try {
-			s.refill()
-			err := s.decide(c)
-			s.leftGate(c.op)
+			decided, err := s.decide(c)
+			if !decided {
+				return nil, nil, true
+			}
 			return c, err, true
 		}
+		s.gate = slices.Delete(s.gate, i, i+1)
 		if latest := s.latest[s.line(c)]; c.pos <= latest {
 			c.pos = max(s.entered, latest) + 1
 		}
@@ -842,13 +843,23 @@ func (s *reference) firstOpen(op int) *call {
 	return nil
 }
 
-// decide starts a try, or says why it would have to wait.
-func (s *reference) decide(c *call) error {
-	err := s.wouldWait(c)
+// decide starts a try, or says why it would have to wait; or leaves it where it is, if
+// somebody has failed: who has failed is told before anybody starts.
+func (s *reference) decide(c *call) (decided bool, err error) {
+	err = s.wouldWait(c)
+	if err == nil && len(s.failed) == 0 {
+		s.bypass(c, false)
+	}
+	if err == nil && len(s.failed) > 0 {
+		return false, nil
+	}
+	s.gate = slices.DeleteFunc(s.gate, func(other *call) bool { return other == c })
+	s.refill()
 	if err == nil {
 		s.start(c)
 	}
-	return err
+	s.leftGate(c.op)
+	return true, err
 }
 
 // wouldWait says what comes before c, or that its guard is false.
