@@ -213,6 +213,11 @@ func (r *Request) moved() {
 	}
 	graph.Lock()
 	defer graph.Unlock()
+	r.alarm()
+}
+
+// alarm tells those of the waits for r that have become hopeless. The caller holds graph.
+func (r *Request) alarm() {
 	if all := r.vigils.Load(); all != nil {
 		alarm(*all)
 	}

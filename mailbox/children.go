@@ -163,7 +163,7 @@ func (p *Plug) closes() (told []wait) {
 			continue
 		}
 		for _, r := range here {
-			alarm(r.vigils) // that of the edge among them
+			r.alarm() // that of the edge among them
 		}
 	}
 	return told
