@@ -284,7 +284,7 @@ type search struct {
 	frame *Frame
 	// held are the objects on the way that no request can get into, as far as is
 	// known, and the bodies that are in the way there.
-	held  map[*Mailbox][]*Frame
+	held  map[site][]*Frame
 	joins map[*Join]bool // what has been found out about those, since held last changed
 	// For writing down the circle: the objects and joins that are in it, and where in
 	// the body's own chain it begins, once it has come back there.
@@ -303,14 +303,14 @@ type search struct {
 // Of several things of which each would do to hold up another the first is told of.
 // As there was no circle before, whatever is told leads back to the chain in the end.
 func (f *Frame) circle(goal Awaited) []Link {
-	s := &search{frame: f, held: map[*Mailbox][]*Frame{}, joins: map[*Join]bool{}}
+	s := &search{frame: f, held: map[site][]*Frame{}, joins: map[*Join]bool{}}
 	s.collect(goal)
 	for again := true; again; {
 		again = false
 		clear(s.joins)
-		for box, frames := range s.held {
+		for at, frames := range s.held {
 			if !slices.ContainsFunc(frames, s.stuck) {
-				delete(s.held, box)
+				delete(s.held, at)
 				again = true
 			}
 		}
@@ -345,11 +345,12 @@ func (s *search) collect(goal Awaited) {
 		if box == nil {
 			return // one of several that has not been handed in
 		}
-		if _, known := s.held[box]; known || !r.pending() || s.frame.within(box) != nil {
+		at := r.site(box)
+		if _, known := s.held[at]; known || !r.pending() || s.inside(at) {
 			return
 		}
-		frames := box.frames()
-		s.held[box] = frames
+		frames := at.frames()
+		s.held[at] = frames
 		for _, f := range frames {
 			for _, e := range f.waits {
 				if e.stands(f) {
@@ -359,6 +360,32 @@ func (s *search) collect(goal Awaited) {
 		}
 	})
 }
+
+// site is where requests wait for the same bodies: an object; or, as it runs several at
+// once, a request at an object that fans out.
+type site struct {
+	box *Mailbox
+	r   *Request
+}
+
+// site returns the site of r, which is in the box.
+func (r *Request) site(box *Mailbox) site {
+	if box.config.Fan == nil {
+		return site{box: box}
+	}
+	return site{box, r}
+}
+
+// frames returns the bodies that are in the way there. The caller holds graph.
+func (at site) frames() []*Frame {
+	if at.r == nil {
+		return at.box.frames()
+	}
+	return at.box.against(at.r)
+}
+
+// inside reports whether the chain is inside the object, which keeps everybody else out.
+func (s *search) inside(at site) bool { return at.r == nil && s.frame.within(at.box) != nil }
 
 // stuck reports whether the body waits for something that is held up, or is one of
 // the chain.

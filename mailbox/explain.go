@@ -165,7 +165,7 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 			far := Far{Request: w.String(), Reason: reason}
 			if box := w.box.Load(); !seen[box] {
 				seen[box] = true
-				for _, g := range box.frames() {
+				for _, g := range w.site(box).frames() {
 					far.Behind = append(far.Behind, g.far(seen)...)
 				}
 			}

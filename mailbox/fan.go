@@ -223,6 +223,34 @@ func (m *Mailbox) reentered(r *Request) error {
 	return &DeadlockError{Circle: append(between(outer, inner), Link{Body: inner.String(), For: m.nameOf(r)})}
 }
 
+// against returns the bodies that r, at an object that fans out, cannot do without, and
+// which may call others: its own, if it runs; else those that run and that it conflicts
+// with, or those do that come before it; and all, if nothing starts at the object. The
+// caller holds graph.
+//
+// A request may also wait for its guard alone, which anybody may open; or for a thread,
+// of which all may be stuck under a hard limit. Then this returns nobody.
+func (m *Mailbox) against(r *Request) (frames []*Frame) {
+	m.mu.Lock()
+	k := m.kernel()
+	switch {
+	case r.box.Load() != m:
+	case m.suspended() != nil && r.Waits():
+		m.mu.Unlock()
+		return m.frames()
+	case r.Waits():
+		for other := range k.InTheWay(&r.Request) {
+			if f := other.Record.(*Request).frame; f != nil {
+				frames = append(frames, f)
+			}
+		}
+	case r.State() == kernel.Running && r.frame != nil:
+		frames = append(frames, r.frame)
+	}
+	m.mu.Unlock()
+	return frames
+}
+
 // park says that the body f waits for another request, so that its thread is idle. It
 // is called with graph held.
 //
