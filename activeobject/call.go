@@ -270,7 +270,7 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 	case o.class.filters != nil:
 		return 0, filtering, nil
 	}
-	if t.leafed && t.looks&guards.AtWaiting == 0 {
+	if t.leafed && t.looks&guards.AtWaiting == 0 && !(o.class.config.Fan != nil && t.strays(ctx, o, how)) {
 		if key != nil {
 			if err := t.checkKey(o, key); err != nil {
 				return 0, outside, p.failed(err)
@@ -285,6 +285,12 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 		}
 	}
 	return 0, outside, nil
+}
+
+// strays reports whether a request is to keep off the fast path of an object that fans out:
+// it is to run on another goroutine, or comes from inside of the object.
+func (t *common) strays(ctx context.Context, o *core, how manner) bool {
+	return how >= sending || o.box.Within(ctx)
 }
 
 // perform carries out a leaf operation on the calling goroutine, which has taken

@@ -1,6 +1,10 @@
 package mailbox
 
-import "github.com/sluice-go/sluice/mailbox/kernel"
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
 
 // Fan lets the requests of an object that do not conflict run at once, each on a
 // thread of its own: the Synchronizer.
@@ -57,9 +61,10 @@ type Threads interface {
 
 // fanned is what a mailbox keeps for its Fan. It is guarded by mu.
 type fanned struct {
-	counted int  // requests that count for the limit
-	spare   int  // threads that are reserved for the object, and for no request yet
-	asked   bool // Take has said no, so that there will be an Offer
+	counted int   // requests that count for the limit
+	spare   int   // threads that are reserved for the object, and for no request yet
+	asked   bool  // Take has said no, so that there will be an Offer
+	unseen  []int // per operation: bodies that have come by a lane, and the kernel has been told of
 }
 
 // fan decides who starts, until nobody else can, and gives each a thread. It is called
@@ -208,6 +213,9 @@ func (t *execution) Run() {
 		out.settle()
 	}
 }
+
+// Within reports whether the call chain of ctx is inside the object.
+func (m *Mailbox) Within(ctx context.Context) bool { return ChainOf(ctx).within(m) != nil }
 
 // reentered returns the error of a call from inside the object that it is made to, if
 // that fans out. (Elsewhere it would wait for its own caller, and that is found then.)

@@ -36,6 +36,7 @@ import (
 	"context"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,10 +120,12 @@ type Config struct {
 	Patience time.Duration
 	Overdue  func(object string, w Waiting, running []Running)
 
-	rest    uint64   // the word of an object that nobody owns, and at which nobody waits
-	parks   []uint64 // per operation: what those that wait for it add to that
-	bounded bool     // some waiting queue is
-	noted   bool     // something is noted of each request: what its policy wants to know, or when to look after it
+	rest     uint64   // the word of an object that nobody owns, and at which nobody waits
+	parks    []uint64 // per operation: what those that wait for it add to that
+	bounded  bool     // some waiting queue is
+	noted    bool     // something is noted of each request: what its policy wants to know, or when to look after it
+	wide     []lane   // per operation: its part of the word, if there is a Fan
+	hasLanes bool     // some operation has one
 }
 
 // Dispatcher lends threads to objects.
@@ -168,8 +171,12 @@ type closing struct {
 // Prepare completes a configuration, whose fields are all set. Plain says which
 // operations have a guard that is a single condition over the state.
 func (c *Config) Prepare(plain func(op int) bool) *Config {
-	if c.rest = uint64(c.Tag) << tagShift; c.Dispatcher != nil || c.Fan != nil || c.NoFastPath {
+	if c.rest = uint64(c.Tag) << tagShift; c.Dispatcher != nil || c.NoFastPath {
 		c.rest |= slow
+	}
+	if c.Fan != nil {
+		c.rest, c.wide = slow, c.lanes()
+		c.hasLanes = slices.ContainsFunc(c.wide, func(l lane) bool { return l.one != 0 })
 	}
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0
@@ -197,7 +204,7 @@ func (m *Mailbox) Init(config *Config, host Host) {
 	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 || config.Fan != nil {
 		x := &extras{}
 		if config.Fan != nil {
-			x.fanned = &fanned{}
+			x.fanned = &fanned{unseen: make([]int, n)}
 		}
 		if config.Counted {
 			x.fast = make([]fastCounts, n)
@@ -292,6 +299,9 @@ func (m *Mailbox) Take(mark uint64, waits bool) (w uint64, ok bool) {
 		if uint32(w)&^uint32(parked|recheck) == 0 && m.Word.CompareAndSwap(w, w|mark) {
 			return w, true
 		}
+		if w&wide != 0 {
+			return w, m.admit(Marked(mark))
+		}
 		if w&(slow|impatient) != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
 			return w, false
 		}
@@ -332,6 +342,9 @@ func (m *Mailbox) Watched() uint64 { return m.watched }
 // of them cannot grow unnoticed: an arrival sets engaged, and then the swap fails.
 func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	w := m.Word.Load()
+	if w&slow != 0 {
+		return m.depart(l.Op) // others run beside the caller
+	}
 	if w&engaged != 0 {
 		return false
 	}
@@ -363,6 +376,18 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 // body that is run here may leave through runtime.Goexit.
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
+	if m.config.Fan != nil {
+		if !m.depart(l.Op) {
+			m.departed(l)
+			if m.engage() {
+				m.fan(nil)
+				return
+			}
+			m.changed()
+		}
+		m.mu.Unlock()
+		return
+	}
 	k := m.kernel()
 	switch unknown := m.own(); {
 	case unknown && l.Changed:
@@ -398,6 +423,9 @@ func (m *Mailbox) own() (unknown bool) {
 // engage makes the caller, who holds mu, the owner if the object is free, and
 // else makes sure that the owner looks at the kernel before it lets go.
 func (m *Mailbox) engage() (owner bool) {
+	if m.config.Fan != nil {
+		return m.narrow()
+	}
 	for {
 		w := m.Word.Load()
 		switch {
@@ -446,6 +474,9 @@ func (m *Mailbox) release() {
 	}
 	if carrier != nil {
 		m.host.WatchGuard(carrier)
+	}
+	if m.config.Fan != nil {
+		w = m.widen(w)
 	}
 	m.Word.Store(w)
 	if m.closed != nil || m.extras.Load() != nil {

@@ -198,6 +198,11 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 // CallHeld is Call for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	if m.config.Fan != nil {
+		m.Yield(Leaving{Op: r.Op})
+		m.Call(ctx, r, now)
+		return
+	}
 	r.Prepare(ctx, now)
 	m.mu.Lock()
 	if m.join(r, falsePart) {
@@ -319,11 +324,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 // goOnServing is serve for a goroutine on which r has run, which has left the running
 // queue. It owns the object, unless that fans out.
 func (m *Mailbox) goOnServing(r, self *Request, lend int) {
-	if m.config.Fan != nil && !m.left(r) {
-		m.mu.Unlock()
-		return
-	}
-	m.serve(self, lend, false)
+	m.serveIf(m.config.Fan == nil || m.left(r), self, lend)
 }
 
 // over says to the kernel that the body of r has returned, unless it asks to be
@@ -419,6 +420,15 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 // PostHeld is Post for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	if m.config.Fan != nil {
+		m.Yield(Leaving{Op: r.Op})
+		if err := m.Post(ctx, r, now); err != nil {
+			r.at(m)
+			r.fail(err)
+			r.settle()
+		}
+		return
+	}
 	r.Prepare(ctx, now)
 	m.mu.Lock()
 	if r.ends || !m.join(r, falsePart) {
