@@ -39,11 +39,10 @@ func newSystem(t testing.TB) *actor.System {
 	return system
 }
 
-func newPool(t testing.TB, n int) *synchronizer.Pool {
+func newPool(t testing.TB, s *actor.System, n int) *synchronizer.Pool {
 	t.Helper()
-	pool, err := synchronizer.NewPool(n)
+	pool, err := synchronizer.NewPool(s, n)
 	require.NoError(t, err)
-	t.Cleanup(func() { <-pool.Close() })
 	return pool
 }
 
@@ -60,14 +59,14 @@ func soon[R any](t testing.TB, c <-chan R) (r R) {
 
 // everyThread runs a test for every way to assign threads.
 func everyThread(t *testing.T, test func(t *testing.T, s *actor.System, options ...activeobject.Option)) {
-	for name, option := range map[string]func(t *testing.T) activeobject.Option{
-		"callers": func(*testing.T) activeobject.Option { return synchronizer.Callers() },
-		"spawned": func(*testing.T) activeobject.Option { return synchronizer.Spawned() },
-		"pool":    func(t *testing.T) activeobject.Option { return synchronizer.On(newPool(t, 8)) },
+	for name, option := range map[string]func(t *testing.T, s *actor.System) activeobject.Option{
+		"callers": func(*testing.T, *actor.System) activeobject.Option { return synchronizer.Callers() },
+		"spawned": func(*testing.T, *actor.System) activeobject.Option { return synchronizer.Spawned() },
+		"pool":    func(t *testing.T, s *actor.System) activeobject.Option { return synchronizer.On(newPool(t, s, 8)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			chosen := option(t) // its cleanup comes after the system's
-			test(t, newSystem(t), chosen)
+			s := newSystem(t)
+			test(t, s, option(t, s))
 		})
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Pool is a number of threads for the requests of any number of objects: the pool of the
-// Synchronizer text, and of its thread-per-request model. It is for objects made with On.
+// Synchronizer text, and of its thread-per-request model. It is for objects made with On, of
+// any system.
 //
 // A request has a thread from when it starts until its body has returned. While the body
 // waits for another request, its thread is lent to somebody else: so a pool whose threads
@@ -20,21 +21,25 @@ import (
 //
 // Objects that want a thread when there is none get one in turn, each for one request.
 type Pool struct {
-	size int
-	warm actor.Warm
+	size    int
+	workers actor.Dispatcher
 
 	mu      sync.Mutex
 	busy    int                // threads that are reserved
 	waiting []*mailbox.Mailbox // that have been told to wait, each once
 }
 
-// NewPool returns a pool of n threads, which are goroutines, and made when they are needed.
-// If n is less than 1 it fails with *activeobject.ArgumentError.
-func NewPool(n int) (*Pool, error) {
-	if n < 1 {
+// NewPool returns a pool of n threads, which are among the warm goroutines of the system,
+// and end with it. It fails with *activeobject.ArgumentError if the system is nil, or n less
+// than 1.
+func NewPool(system *actor.System, n int) (*Pool, error) {
+	switch {
+	case system == nil:
+		return nil, &activeobject.ArgumentError{Call: "synchronizer.NewPool", Argument: "system", Problem: "is nil: make one with actor.NewSystem"}
+	case n < 1:
 		return nil, &activeobject.ArgumentError{Call: "synchronizer.NewPool", Argument: "n", Problem: fmt.Sprintf("is %d: a pool has one thread at least", n)}
 	}
-	return &Pool{size: n}, nil
+	return &Pool{size: n, workers: system.Workers()}, nil
 }
 
 // Busy returns how many threads are reserved for requests: more than there are, if bodies
@@ -45,13 +50,8 @@ func (p *Pool) Busy() int {
 	return p.busy
 }
 
-// Close ends the idle threads; the others end with what they run. It returns a channel that
-// is closed when none is left. It is for when the objects have ended: what they still run
-// runs on goroutines of its own.
-func (p *Pool) Close() <-chan struct{} { return p.warm.Close() }
-
 // Dispatch implements mailbox.Threads.
-func (p *Pool) Dispatch(t mailbox.Task) { p.warm.Dispatch(t) }
+func (p *Pool) Dispatch(t mailbox.Task) { p.workers.Dispatch(t) }
 
 // Take implements mailbox.Threads.
 func (p *Pool) Take(m *mailbox.Mailbox) bool {

@@ -224,8 +224,10 @@ func TestAWrongTableIsRefusedAtConstruction(t *testing.T) {
 	for range s.Objects() {
 		t.Error("an object is left behind")
 	}
-	_, err := synchronizer.NewPool(0)
-	require.ErrorAs(t, err, new(*activeobject.ArgumentError))
+	for _, system := range []*actor.System{nil, s} {
+		_, err := synchronizer.NewPool(system, 0)
+		require.ErrorAs(t, err, new(*activeobject.ArgumentError))
+	}
 }
 
 // The declaration is one for every model: a type's table is for its synchronizers, and its
@@ -284,9 +286,10 @@ func TestAGuardWaitsForWhatConflictsWithItsEntryOnly(t *testing.T) {
 }
 
 func TestALimitHoldsAndWhatWaitsForAThreadCanBeWithdrawn(t *testing.T) {
-	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(2), "hard": synchronizer.HardLimit(2), "pool": synchronizer.On(newPool(t, 2))} {
+	s := newSystem(t)
+	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(2), "hard": synchronizer.HardLimit(2), "pool": synchronizer.On(newPool(t, s, 2))} {
 		t.Run(name, func(t *testing.T) {
-			s, rs := newSystem(t), newRooms()
+			rs := newRooms()
 			o := newRoom(t, s, rs, rs.free(), option)
 			here, leave := make(chan None), make(chan None)
 			stay := func(context.Context) error { here <- none; <-leave; return nil }
@@ -312,9 +315,10 @@ func TestALimitHoldsAndWhatWaitsForAThreadCanBeWithdrawn(t *testing.T) {
 
 // All threads of a pool wait for requests that need it: their threads go on meanwhile.
 func TestAPoolWhoseThreadsAllWaitForItGoesOn(t *testing.T) {
-	for name, option := range map[string]activeobject.Option{"pool": synchronizer.On(newPool(t, 2)), "limit": synchronizer.Limit(2)} {
+	s := newSystem(t)
+	for name, option := range map[string]activeobject.Option{"pool": synchronizer.On(newPool(t, s, 2)), "limit": synchronizer.Limit(2)} {
 		t.Run(name, func(t *testing.T) {
-			s, rs := newSystem(t), newRooms()
+			rs := newRooms()
 			near, far := newRoom(t, s, rs, rs.free(), option), newRoom(t, s, rs, rs.free(), option)
 			const n = 4
 			var inside sync.WaitGroup

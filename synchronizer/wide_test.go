@@ -8,11 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
-
-	"time"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/guards"
