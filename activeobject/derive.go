@@ -176,7 +176,7 @@ type strengthening[T any] struct {
 // parent is what a type with state S is derived from, whatever its state.
 type parent[S any] interface {
 	String() string
-	Operations() []string
+	signatures() []signature
 	// inherit seals the base and returns its operations as those of the derived
 	// type, in the same order, and so with the same numbers.
 	inherit() []heritable[S]
@@ -200,7 +200,7 @@ type derivation[S, T any] struct {
 func (d *derivation[S, T]) String() string { return d.base.name }
 
 // Operations implements parent: it returns the names of the base's operations.
-func (d *derivation[S, T]) Operations() []string { return d.base.Operations() }
+func (d *derivation[S, T]) signatures() []signature { return d.base.signatures() }
 
 func (d *derivation[S, T]) defaults() settings { return d.base.defaults }
 

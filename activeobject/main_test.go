@@ -67,7 +67,7 @@ type scene struct {
 }
 
 // borrows reports whether the scene's bodies run on the goroutines of callers.
-func (s *scene) borrows() bool { return s.name == "default" || s.name == "without fast path" }
+func (s *scene) borrows() bool { return s.name != "pooled" && s.name != "dedicated" }
 
 // everywhere runs a test for objects of every configuration. All of them keep
 // the same promises.
@@ -78,6 +78,7 @@ func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {
 		{name: "without fast path", options: []activeobject.Option{activeobject.WithoutFastPath()}},
 		{name: "pooled", options: []activeobject.Option{activeobject.Pooled()}},
 		{name: "dedicated", options: []activeobject.Option{activeobject.Dedicated()}},
+		{name: "synchronizer", options: []activeobject.Option{activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true })}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.system = newSystem(t)

@@ -91,6 +91,7 @@ type settings struct {
 	log        *func(kernel.Event) // a pointer, to be comparable
 	audit      *Audit
 	place      *actor.Place // likewise; who supervises whom
+	concurrent Concurrency
 }
 
 type thread uint8
@@ -189,6 +190,11 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		return nil, &OptionError{Type: t.name, Option: s.wrong.option, Reason: s.wrong.reason}
 	case s.maxBypass < 0:
 		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Reason: "is less than 1"}
+	}
+	if s.concurrent.On {
+		if problem := s.unsynchronizable(t.Operations()); problem != (senseless{}) {
+			return nil, &OptionError{Type: t.name, Option: problem.option, Reason: problem.reason}
+		}
 	}
 	name := s.name
 	s.name = ""

@@ -165,16 +165,30 @@ func (t *Type[T]) Name() string { return t.name }
 // Operations returns the names of the type's operations in the order of their
 // declaration, inherited ones first.
 func (t *Type[T]) Operations() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	names := []string{}
-	if t.base != nil && !t.settled {
-		names = t.base.Operations()
-	}
-	for _, op := range t.ops {
+	for _, op := range t.signatures() {
 		names = append(names, op.name)
 	}
 	return names
+}
+
+// signature is what there is to say of an operation before its type is sealed.
+type signature struct {
+	name string
+	kind kernel.Kind
+}
+
+// signatures returns those of the operations, by their number.
+func (t *Type[T]) signatures() (all []signature) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.base != nil && !t.settled {
+		all = t.base.signatures()
+	}
+	for _, op := range t.ops {
+		all = append(all, signature{op.name, op.kind})
+	}
+	return all
 }
 
 // String implements fmt.Stringer.
@@ -218,7 +232,7 @@ func (t *Type[T]) add(op *operation[T], body bool) {
 		panic(op.common().where() + " is declared after the first object was made: declare it in a package-level variable or in init")
 	case t.byName[op.name] != nil:
 		panic(op.common().where() + " is declared twice: give one of the two another name")
-	case t.base != nil && slices.Contains(t.base.Operations(), op.name):
+	case t.base != nil && slices.ContainsFunc(t.base.signatures(), func(s signature) bool { return s.name == op.name }):
 		panic(op.common().where() + t.clash())
 	case !body:
 		panic(op.common().where() + " has no body: pass the function that carries it out")
@@ -312,15 +326,22 @@ func (c *class) rule(op int) *kernel.Operation { return &c.config.Rules.Operatio
 func (t *Type[T]) classOf(system *actor.System, s *settings) *class {
 	defaults := t.defaults
 	defaults.place = nil // the one thing here that is each object's own
+	defaults.concurrent.On = s.concurrent.On
 	if *s == defaults && s.thread != dedicated {
-		return system.Shared(t, func() any { return t.newClass(system, s) }).(*class)
+		return system.Shared(shared{t.tag, s.concurrent.On}, func() any { return t.newClass(system, s) }).(*class)
 	}
 	return t.newClass(system, s)
 }
 
+// shared is the key of a class with the defaults of the type that has the tag.
+type shared struct {
+	tag        uint32
+	concurrent bool
+}
+
 func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	rules := t.rules
-	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (kernel.Bound{}) || s.checked || s.counted {
+	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (kernel.Bound{}) || s.checked || s.counted || s.concurrent.On {
 		changed := *rules
 		changed.Policy, changed.MaxBypass, changed.Bound, changed.Check = s.order.policy, s.maxBypass, s.bound, s.checked
 		if s.counted {
@@ -328,6 +349,9 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		}
 		if s.log != nil {
 			changed.Log = *s.log
+		}
+		if s.concurrent.On {
+			changed.Conflicts = t.conflicts(s.concurrent.Table)
 		}
 		rules = &changed
 	}
@@ -346,6 +370,9 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	}
 	if s.patience > 0 {
 		c.config.Overdue = overdue(system.Logger())
+	}
+	if s.concurrent.On {
+		c.config.Fan = s.concurrent.fan()
 	}
 	if s.counted {
 		c.config.Tag = types.Add(1) // no request takes the way that counts nothing

@@ -54,8 +54,8 @@ func ExampleOr() {
 // Readers may run beside each other, writers beside nobody.
 func ExampleTable() {
 	const deposit, balance = 0, 1
-	table := guards.Exclusive("deposit", "balance").Compatible(balance, balance)
-	fmt.Println(table.Conflict(deposit, balance), table.Conflict(balance, balance))
+	table := guards.Exclusive("deposit", "balance").Allow(balance, balance)
+	fmt.Println(table.Between(deposit, balance), table.Between(balance, balance))
 	fmt.Print(table)
 	// Output:
 	// true false

@@ -1,93 +1,201 @@
 package guards
 
 import (
-	"math/bits"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// Set is a set of operations, by their number in a Table.
-type Set []uint64
-
-// NewSet returns an empty set with room for n operations.
-func NewSet(n int) Set { return make(Set, (n+63)/64) }
-
-// Add puts operation i into the set.
-func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
-
-// Remove takes operation i out of the set.
-func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
-
-// Has reports whether operation i is in the set.
-func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
-
-// Meets reports whether the two sets, of the same room, have a member in common.
-func (s Set) Meets(t Set) bool {
-	for i, w := range s {
-		if w&t[i] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// Next returns the smallest member that is at least i, or -1.
-func (s Set) Next(i int) int {
-	w := i >> 6
-	if w >= len(s) {
-		return -1
-	}
-	if b := s[w] >> (i & 63); b != 0 {
-		return i + bits.TrailingZeros64(b)
-	}
-	for w++; w < len(s); w++ {
-		if s[w] != 0 {
-			return w<<6 + bits.TrailingZeros64(s[w])
-		}
-	}
-	return -1
-}
-
-// Table says which operations conflict: two that do may not run at the same
-// time. It is symmetric by construction. A Table is a value: the methods that
-// change it return a changed copy.
+// Table says which operations conflict: two that do may not run at the same time. It
+// is symmetric by construction. A Table is a value: its methods return a changed copy.
+//
+//	table := guards.Free("deposit", "withdraw", "balance").
+//		Exclusive(guards.Name("deposit")).
+//		Conflict(guards.Name("balance"), guards.Name("withdraw"))
+//
+// Operations are said by whatever has their name: their handles, or a Name. A group of
+// operations has a name too, and stands for all of them: it is a lock mode, in the words
+// of Gray and Reuter, "Transaction Processing" (1993), whose tables these are. Of what is
+// said of one pair the last word counts.
+//
+// What names no operation is remembered, and told by Err; whoever uses a Table asks that
+// first. The table is as if it had not been said.
 type Table struct {
-	names []string
-	rows  []Set
+	names  []string
+	rows   []Set
+	groups []group
+	err    error
 }
 
-// Exclusive returns the table in which every operation conflicts with every
-// other and with itself: one request at a time, as in an active object.
-func Exclusive(operations ...string) Table {
+type group struct {
+	name    string
+	members []int
+}
+
+// Named is what has the name of an operation, or of a group of them.
+type Named interface{ Name() string }
+
+// Name is the name of an operation, or of a group of them.
+type Name string
+
+// Name returns n.
+func (n Name) Name() string { return string(n) }
+
+// TableError says that a conflict table has been declared of what is not there. The
+// table is as if that had not been said.
+type TableError struct {
+	Name    string // of the operation or group
+	Problem string
+}
+
+// Error implements error.
+func (e *TableError) Error() string {
+	return fmt.Sprintf("sluice: conflict table: %q %s", e.Name, e.Problem)
+}
+
+// Free returns the table in which no operation conflicts with any: conflicts are to be
+// declared.
+func Free(operations ...string) Table {
 	t := Table{names: slices.Clone(operations), rows: make([]Set, len(operations))}
 	for i := range t.rows {
 		t.rows[i] = NewSet(len(operations))
+	}
+	return t
+}
+
+// Exclusive returns the table in which every operation conflicts with every other and
+// with itself: one request at a time, as in an active object.
+func Exclusive(operations ...string) Table {
+	t := Free(operations...)
+	for _, row := range t.rows {
 		for j := range operations {
-			t.rows[i].Add(j)
+			row.Add(j)
 		}
 	}
 	return t
 }
 
-// Compatible returns the table with operations i and j, by number, declared free
-// to run at the same time; i and j may be the same.
-func (t Table) Compatible(i, j int) Table {
-	c := Table{names: t.names, rows: make([]Set, len(t.rows))}
-	for k, row := range t.rows {
-		c.rows[k] = slices.Clone(row)
+// Exclusive returns the table in which these operations conflict with all, themselves
+// included.
+func (t Table) Exclusive(operations ...Named) Table {
+	c := t.clone()
+	for _, i := range c.find(operations...) {
+		for j := range c.names {
+			c.set(i, j, true)
+		}
 	}
-	c.rows[i].Remove(j)
-	c.rows[j].Remove(i)
 	return c
 }
+
+// Conflict returns the table in which the operation conflicts with each of the others.
+func (t Table) Conflict(operation Named, others ...Named) Table {
+	return t.pairs(true, operation, others)
+}
+
+// Compatible returns the table in which the operation may run at the same time as each
+// of the others; it may be one of these.
+func (t Table) Compatible(operation Named, others ...Named) Table {
+	return t.pairs(false, operation, others)
+}
+
+// Group returns the table with a name for some of its operations, or for those of other
+// groups. It says nothing of conflicts among them.
+func (t Table) Group(name string, operations ...Named) Table {
+	c := t.clone()
+	if name == "" || len(operations) == 0 {
+		c.fail(name, "is no group: give it a name and operations")
+		return c
+	}
+	if c.lookup(name) != nil {
+		c.fail(name, "is there already: give the group another name")
+		return c
+	}
+	c.groups = append(c.groups, group{name, c.find(operations...)})
+	return c
+}
+
+// Err returns what was wrong first with what has been declared, a *TableError; or nil.
+func (t Table) Err() error { return t.err }
+
+func (t Table) pairs(conflict bool, operation Named, others []Named) Table {
+	c := t.clone()
+	for _, i := range c.find(operation) {
+		for _, j := range c.find(others...) {
+			c.set(i, j, conflict)
+		}
+	}
+	return c
+}
+
+func (t Table) clone() Table {
+	c := t
+	c.rows = make([]Set, len(t.rows))
+	for i, row := range t.rows {
+		c.rows[i] = slices.Clone(row)
+	}
+	c.groups = slices.Clip(t.groups)
+	return c
+}
+
+func (t *Table) set(i, j int, conflict bool) {
+	if conflict {
+		t.rows[i].Add(j)
+		t.rows[j].Add(i)
+	} else {
+		t.rows[i].Remove(j)
+		t.rows[j].Remove(i)
+	}
+}
+
+// find returns the numbers of the operations.
+func (t *Table) find(operations ...Named) (numbers []int) {
+	for _, op := range operations {
+		if op == nil {
+			t.fail("", "is nil: pass an operation's handle, or its name")
+			continue
+		}
+		members := t.lookup(op.Name())
+		if members == nil {
+			t.fail(op.Name(), "is no operation of the table, nor a group: it has "+strings.Join(t.names, ", "))
+		}
+		numbers = append(numbers, members...)
+	}
+	return numbers
+}
+
+func (t *Table) lookup(name string) []int {
+	if i := slices.Index(t.names, name); i >= 0 {
+		return []int{i}
+	}
+	if i := slices.IndexFunc(t.groups, func(g group) bool { return g.name == name }); i >= 0 {
+		return t.groups[i].members
+	}
+	return nil
+}
+
+func (t *Table) fail(name, problem string) {
+	if t.err == nil {
+		t.err = &TableError{Name: name, Problem: problem}
+	}
+}
+
+// Names returns the names of the operations, by their number.
+func (t Table) Names() []string { return slices.Clone(t.names) }
 
 // Len returns the number of operations in the table.
 func (t Table) Len() int { return len(t.names) }
 
-// Conflict reports whether operations i and j, by number, may not run at the
-// same time.
-func (t Table) Conflict(i, j int) bool { return t.rows[i].Has(j) }
+// Between reports whether operations i and j, by number, may not run at the same
+// time.
+func (t Table) Between(i, j int) bool { return t.rows[i].Has(j) }
+
+// Allow is Compatible for operations by number, which may be the same.
+func (t Table) Allow(i, j int) Table {
+	c := t.clone()
+	c.set(i, j, false)
+	return c
+}
 
 // Row returns the set of operations that conflict with operation i. It belongs
 // to the table: do not change it.
@@ -96,25 +204,27 @@ func (t Table) Row(i int) Set { return t.rows[i] }
 // String draws the table as the matrix a person would draw: a dot marks a
 // conflict.
 func (t Table) String() string {
-	width := 1
+	first := 1
 	for _, n := range t.names {
-		width = max(width, utf8.RuneCountInString(n))
+		first = max(first, utf8.RuneCountInString(n))
 	}
 	var b strings.Builder
-	pad := func(s string) { b.WriteString(s + strings.Repeat(" ", width-utf8.RuneCountInString(s)+2)) }
-	pad("")
+	pad := func(s string, width int) {
+		b.WriteString(s + strings.Repeat(" ", max(width, 1)-utf8.RuneCountInString(s)+2))
+	}
+	pad("", first)
 	for _, n := range t.names {
-		pad(n)
+		pad(n, utf8.RuneCountInString(n))
 	}
 	for i, n := range t.names {
 		b.WriteString("\n")
-		pad(n)
-		for j := range t.names {
-			if t.Conflict(i, j) {
-				pad("•")
-			} else {
-				pad(" ")
+		pad(n, first)
+		for j, m := range t.names {
+			mark := " "
+			if t.Between(i, j) {
+				mark = "•"
 			}
+			pad(mark, utf8.RuneCountInString(m))
 		}
 	}
 	lines := strings.Split(b.String(), "\n")

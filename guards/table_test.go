@@ -22,13 +22,13 @@ func TestTableIsSymmetricAndExclusiveByDefault(t *testing.T) {
 		compatible := map[pair]bool{}
 		for range rapid.IntRange(0, 20).Draw(t, "pairs") {
 			i, j := rapid.IntRange(0, n-1).Draw(t, "i"), rapid.IntRange(0, n-1).Draw(t, "j")
-			table = table.Compatible(i, j)
+			table = table.Allow(i, j)
 			compatible[pair{i, j}], compatible[pair{j, i}] = true, true
 		}
 		for i := range n {
 			for j := range n {
-				require.Equal(t, !compatible[pair{i, j}], table.Conflict(i, j), "%d %d", i, j)
-				require.Equal(t, table.Conflict(i, j), table.Row(i).Has(j))
+				require.Equal(t, !compatible[pair{i, j}], table.Between(i, j), "%d %d", i, j)
+				require.Equal(t, table.Between(i, j), table.Row(i).Has(j))
 			}
 		}
 	})
@@ -37,17 +37,17 @@ func TestTableIsSymmetricAndExclusiveByDefault(t *testing.T) {
 func TestTablesAreValues(t *testing.T) {
 	names := []string{"put", "get"}
 	exclusive := guards.Exclusive(names...)
-	changed := exclusive.Compatible(0, 1)
+	changed := exclusive.Allow(0, 1)
 	names[0] = "renamed"
-	require.True(t, exclusive.Conflict(0, 1))
-	require.False(t, changed.Conflict(0, 1))
-	require.True(t, changed.Conflict(0, 0))
+	require.True(t, exclusive.Between(0, 1))
+	require.False(t, changed.Between(0, 1))
+	require.True(t, changed.Between(0, 0))
 	require.NotContains(t, exclusive.String(), "renamed")
 	require.NotContains(t, changed.String(), "renamed")
 }
 
 func TestTableIsDrawnWithOneColumnPerOperation(t *testing.T) {
-	table := guards.Exclusive("append", "öffnen", "len").Compatible(2, 2).Compatible(0, 1)
+	table := guards.Exclusive("append", "öffnen", "len").Allow(2, 2).Allow(0, 1)
 	require.Equal(t, strings.TrimPrefix(`
         append  öffnen  len
 append  •               •
@@ -58,6 +58,81 @@ len     •       •
 	require.Equal(t, "   a  b\na  •  •\nb  •  •\n", guards.Exclusive("a", "b").String())
 	require.Equal(t, "\n   •\n", guards.Exclusive("").String())
 	require.Equal(t, "\n", guards.Table{}.String())
+}
+
+// Of what is said of a pair, by names or groups, in either order, the last word counts, for
+// both orders.
+func TestTheLastWordOnAPairCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := []string{"a", "b", "c", "d", "e"}
+		group := map[string][]int{"low": {0, 1}, "odd": {1, 3}, "all": {0, 1, 2, 3, 4}}
+		table, want := guards.Free(names...), [5][5]bool{}
+		for _, g := range []string{"low", "odd", "all"} {
+			var members []guards.Named
+			for _, i := range group[g] {
+				members = append(members, guards.Name(names[i]))
+			}
+			table = table.Group(g, members...)
+		}
+		draw := func(label string) (guards.Named, []int) {
+			name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "low", "odd", "all"}).Draw(t, label)
+			if members, ok := group[name]; ok {
+				return guards.Name(name), members
+			}
+			return guards.Name(name), []int{slices.Index(names, name)}
+		}
+		for range rapid.IntRange(0, 12).Draw(t, "words") {
+			x, xs := draw("x")
+			y, ys := draw("y")
+			conflict := false
+			switch rapid.IntRange(0, 2).Draw(t, "word") {
+			case 0:
+				table, conflict = table.Conflict(x, y), true
+			case 1:
+				table = table.Compatible(x, y)
+			default:
+				table, conflict, ys = table.Exclusive(x), true, group["all"]
+			}
+			for _, i := range xs {
+				for _, j := range ys {
+					want[i][j], want[j][i] = conflict, conflict
+				}
+			}
+		}
+		require.NoError(t, table.Err())
+		for i := range names {
+			for j := range names {
+				require.Equal(t, want[i][j], table.Between(i, j), "%d %d", i, j)
+			}
+		}
+	})
+}
+
+func TestWhatNamesNothingIsTold(t *testing.T) {
+	table := guards.Free("put", "get")
+	put := guards.Name("put")
+	for name, c := range map[string]struct {
+		wrong guards.Table
+		name  string
+	}{
+		"exclusive":  {table.Exclusive(put, guards.Name("pet")), "pet"},
+		"conflict":   {table.Conflict(guards.Name("pet"), put), "pet"},
+		"other":      {table.Conflict(put, guards.Name("")), ""},
+		"compatible": {table.Compatible(put, nil), ""},
+		"member":     {table.Group("g", guards.Name("pet")), "pet"},
+		"empty":      {table.Group("g"), "g"},
+		"nameless":   {table.Group("", put), ""},
+		"operation":  {table.Group("get", put), "get"},
+		"twice":      {table.Group("g", put).Group("g", put), "g"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e *guards.TableError
+			require.ErrorAs(t, c.wrong.Err(), &e)
+			require.Equal(t, c.name, e.Name)
+			require.Equal(t, c.wrong.Err(), c.wrong.Exclusive(guards.Name("later")).Err(), "the first is told")
+			require.NoError(t, table.Err())
+		})
+	}
 }
 
 // A Set behaves as the set of numbers that were added and not removed.

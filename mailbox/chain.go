@@ -18,6 +18,7 @@ type Frame struct {
 	op     int
 	over   atomic.Bool // the body has returned
 	waits  []edge      // what the body, or one it has called, waits for now; guarded by graph
+	parked bool        // its thread is idle meanwhile, and not counted: see Fan; guarded by mu of the box
 }
 
 // graph guards the edges from bodies to what they wait for. An edge exists from
@@ -167,7 +168,9 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 	graph.Lock()
 	defer graph.Unlock()
 	for g := f; g != nil && (g == f || !g.over.Load()); g = g.parent {
-		g.waits = append(g.waits, edge{f, goal})
+		if g.waits = append(g.waits, edge{f, goal}); len(g.waits) == 1 {
+			g.park()
+		}
 		if g.parent != nil && slices.Contains(g.parent.waits, edge{g.parent, g.r}) {
 			break
 		}
@@ -258,7 +261,9 @@ func (f *Frame) leave(goal Awaited, v *vigil) {
 func (f *Frame) erase(goal Awaited) {
 	for g := f; g != nil; g = g.parent {
 		if i := slices.Index(g.waits, edge{f, goal}); i >= 0 {
-			g.waits = slices.Delete(g.waits, i, i+1)
+			if g.waits = slices.Delete(g.waits, i, i+1); len(g.waits) == 0 {
+				g.unpark()
+			}
 		}
 	}
 }
@@ -280,7 +285,7 @@ type search struct {
 	frame *Frame
 	// held are the objects on the way that no request can get into, as far as is
 	// known, and the bodies that are in the way there.
-	held  map[*Mailbox][]*Frame
+	held  map[site][]*Frame
 	joins map[*Join]bool // what has been found out about those, since held last changed
 	// For writing down the circle: the objects and joins that are in it, and where in
 	// the body's own chain it begins, once it has come back there.
@@ -299,14 +304,14 @@ type search struct {
 // Of several things of which each would do to hold up another the first is told of.
 // As there was no circle before, whatever is told leads back to the chain in the end.
 func (f *Frame) circle(goal Awaited) []Link {
-	s := &search{frame: f, held: map[*Mailbox][]*Frame{}, joins: map[*Join]bool{}}
+	s := &search{frame: f, held: map[site][]*Frame{}, joins: map[*Join]bool{}}
 	s.collect(goal)
 	for again := true; again; {
 		again = false
 		clear(s.joins)
-		for box, frames := range s.held {
+		for at, frames := range s.held {
 			if !slices.ContainsFunc(frames, s.stuck) {
-				delete(s.held, box)
+				delete(s.held, at)
 				again = true
 			}
 		}
@@ -341,11 +346,12 @@ func (s *search) collect(goal Awaited) {
 		if box == nil {
 			return // one of several that has not been handed in
 		}
-		if _, known := s.held[box]; known || !r.pending() || s.frame.within(box) != nil {
+		at := r.site(box)
+		if _, known := s.held[at]; known || !r.pending() || s.inside(at) {
 			return
 		}
-		frames := box.frames()
-		s.held[box] = frames
+		frames := at.frames()
+		s.held[at] = frames
 		for _, f := range frames {
 			for _, e := range f.waits {
 				if e.stands(f) {
@@ -355,6 +361,32 @@ func (s *search) collect(goal Awaited) {
 		}
 	})
 }
+
+// site is where requests wait for the same bodies: an object; or, as it runs several at
+// once, a request at an object that fans out.
+type site struct {
+	box *Mailbox
+	r   *Request
+}
+
+// site returns the site of r, which is in the box.
+func (r *Request) site(box *Mailbox) site {
+	if box.config.Fan == nil {
+		return site{box: box}
+	}
+	return site{box, r}
+}
+
+// frames returns the bodies that are in the way there. The caller holds graph.
+func (at site) frames() []*Frame {
+	if at.r == nil {
+		return at.box.frames()
+	}
+	return at.box.against(at.r)
+}
+
+// inside reports whether the chain is inside the object, which keeps everybody else out.
+func (s *search) inside(at site) bool { return at.r == nil && s.frame.within(at.box) != nil }
 
 // stuck reports whether the body waits for something that is held up, or is one of
 // the chain.

@@ -93,7 +93,14 @@ func (m *Mailbox) Explain() Snapshot {
 			s.Suspended = "its restart waits for the end of its children"
 		}
 	}
-	if w := m.Word.Load(); w&(held|engaged) == held {
+	switch w := m.Word.Load(); {
+	case w&wide != 0: // nobody else runs, or waits
+		for op, l := range m.config.wide {
+			for range l.in(w) {
+				s.Running = append(s.Running, Running{Operation: ops[op].Name})
+			}
+		}
+	case w&(held|engaged) == held:
 		s.Running = append(s.Running, Running{Operation: ops[w>>opShift&0xffff].Name})
 	}
 	k := m.queues.Load()
@@ -165,7 +172,7 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 			far := Far{Request: w.String(), Reason: reason}
 			if box := w.box.Load(); !seen[box] {
 				seen[box] = true
-				for _, g := range box.frames() {
+				for _, g := range w.site(box).frames() {
 					far.Behind = append(far.Behind, g.far(seen)...)
 				}
 			}

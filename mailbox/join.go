@@ -172,8 +172,9 @@ func (r *Request) stuck(s *search) bool {
 	if box == nil || !r.pending() {
 		return false
 	}
-	_, held := s.held[box]
-	return held || s.frame.within(box) != nil
+	at := r.site(box)
+	_, held := s.held[at]
+	return held || s.inside(at)
 }
 
 // stuck reports whether one of all parts is stuck, or all of those that may be the
@@ -201,22 +202,23 @@ func (j *Join) stuck(s *search) bool {
 func (r *Request) way(s *search, body string) []Link {
 	links := []Link{{Body: body, For: r.String()}}
 	box := r.box.Load()
-	if in := s.frame.within(box); in != nil {
-		s.came(in)
+	at := r.site(box)
+	if s.inside(at) {
+		s.came(s.frame.within(box))
 		return links
 	}
-	if s.told[box] {
+	if s.told[at] {
 		return links // and how it goes on from there
 	}
-	s.told[box] = true
+	s.told[at] = true
 	// If there is one of the own chain, the innermost.
 	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
-		if slices.Contains(s.held[box], g) {
+		if slices.Contains(s.held[at], g) {
 			s.came(g)
 			return append(links, g.holds(box)...)
 		}
 	}
-	for _, f := range s.held[box] {
+	for _, f := range s.held[at] {
 		if e, stuck := s.hold(f); stuck {
 			links = append(append(links, f.holds(box)...), between(f, e.from)...)
 			return append(links, e.goal.way(s, e.from.String())...)

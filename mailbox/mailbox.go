@@ -36,6 +36,7 @@ import (
 	"context"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,9 @@ type Config struct {
 	Tag uint32
 	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
 	Dispatcher Dispatcher
+	// Fan, if it is not nil, lets requests run at once, and says on which threads;
+	// Dispatcher is nil then.
+	Fan *Fan
 	// Turn is how many bodies a worker runs before it gives the object back to its
 	// dispatcher, if more can start; 0 stands for a number that is good for most.
 	Turn int
@@ -116,10 +120,12 @@ type Config struct {
 	Patience time.Duration
 	Overdue  func(object string, w Waiting, running []Running)
 
-	rest    uint64   // the word of an object that nobody owns, and at which nobody waits
-	parks   []uint64 // per operation: what those that wait for it add to that
-	bounded bool     // some waiting queue is
-	noted   bool     // something is noted of each request: what its policy wants to know, or when to look after it
+	rest     uint64   // the word of an object that nobody owns, and at which nobody waits
+	parks    []uint64 // per operation: what those that wait for it add to that
+	bounded  bool     // some waiting queue is
+	noted    bool     // something is noted of each request: what its policy wants to know, or when to look after it
+	wide     []lane   // per operation: its part of the word, if there is a Fan
+	hasLanes bool     // some operation has one
 }
 
 // Dispatcher lends threads to objects.
@@ -171,6 +177,10 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	if c.rest = uint64(c.Tag) << tagShift; c.Dispatcher != nil || c.NoFastPath {
 		c.rest |= slow
 	}
+	if c.Fan != nil {
+		c.rest, c.wide = slow, c.lanes()
+		c.hasLanes = slices.ContainsFunc(c.wide, func(l lane) bool { return l.one != 0 })
+	}
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0
 	c.parks = make([]uint64, len(c.Rules.Operations))
@@ -194,8 +204,11 @@ func (m *Mailbox) Host() Host { return m.host }
 // Init makes the mailbox ready for requests. Config must have been prepared.
 func (m *Mailbox) Init(config *Config, host Host) {
 	m.config, m.host = config, host
-	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 {
+	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 || config.Fan != nil {
 		x := &extras{}
+		if config.Fan != nil {
+			x.fanned = &fanned{unseen: make([]int, n)}
+		}
 		if config.Counted {
 			x.fast = make([]fastCounts, n)
 		}
@@ -293,6 +306,9 @@ func (m *Mailbox) Take(mark uint64, waits bool) (w uint64, ok bool) {
 		if uint32(w)&^uint32(parked|recheck) == 0 && m.Word.CompareAndSwap(w, w|mark) {
 			return w, true
 		}
+		if w&wide != 0 {
+			return w, m.admit(Marked(mark))
+		}
 		if w&(slow|impatient) != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
 			return w, false
 		}
@@ -333,6 +349,9 @@ func (m *Mailbox) Watched() uint64 { return m.watched }
 // of them cannot grow unnoticed: an arrival sets engaged, and then the swap fails.
 func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	w := m.Word.Load()
+	if w&slow != 0 {
+		return m.depart(l.Op) // others run beside the caller
+	}
 	if w&engaged != 0 {
 		return false
 	}
@@ -364,6 +383,18 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 // body that is run here may leave through runtime.Goexit.
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
+	if m.config.Fan != nil {
+		if !m.depart(l.Op) {
+			m.departed(l)
+			if m.engage() {
+				m.fan(nil)
+				return
+			}
+			m.changed()
+		}
+		m.mu.Unlock()
+		return
+	}
 	k := m.kernel()
 	switch unknown := m.own(); {
 	case unknown && l.Changed:
@@ -399,6 +430,9 @@ func (m *Mailbox) own() (unknown bool) {
 // engage makes the caller, who holds mu, the owner if the object is free, and
 // else makes sure that the owner looks at the kernel before it lets go.
 func (m *Mailbox) engage() (owner bool) {
+	if m.config.Fan != nil {
+		return m.narrow()
+	}
 	for {
 		w := m.Word.Load()
 		switch {
@@ -448,6 +482,9 @@ func (m *Mailbox) release() {
 	if carrier != nil {
 		m.host.WatchGuard(carrier)
 	}
+	if m.config.Fan != nil {
+		w = m.widen(w)
+	}
 	m.Word.Store(w)
 	if m.closed != nil || m.extras.Load() != nil {
 		m.released()
@@ -457,12 +494,18 @@ func (m *Mailbox) release() {
 // released says that the object has been given back, where that is of interest.
 func (m *Mailbox) released() {
 	m.still()
-	if c := m.closed; c != nil && !c.over && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
+	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
 		c.over = true
 		close(c.idle)
 		m.host.Ended()
 	}
 	m.changed()
+}
+
+// runs reports whether anything runs, as far as the kernel knows. The caller holds mu.
+func (m *Mailbox) runs() bool {
+	k := m.queues.Load()
+	return k != nil && k.Runs()
 }
 
 // carried reports whether those who wait for an operation all carry one guard, and a
@@ -477,16 +520,15 @@ func (m *Mailbox) carried(op int, carrier **Request) bool {
 }
 
 // next returns the next request to start, or to fail with err, or nil if nothing
-// can be done. The caller owns the object and holds mu. A request that s
-// may not start goes on waiting, and is returned with
-// kernel.ErrNoThread.
+// can be done. The caller owns the object and holds mu. A request that may not start
+// goes on waiting, and is returned with kernel.ErrNoThread.
 //
 // A request whose context has ended does not start, even if its caller has had
 // no time to withdraw it.
-func (m *Mailbox) next(s *server) (r *Request, err error) {
+func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 	k := m.kernel()
 	for {
-		next, err := k.NextFor(s.may)
+		next, err := k.NextFor(may)
 		if m.extras.Load() != nil {
 			m.hush()
 		}
@@ -539,6 +581,10 @@ func (m *Mailbox) next(s *server) (r *Request, err error) {
 // has run: a goroutine that left in a lent body through runtime.Goexit could not
 // run its own.
 func (m *Mailbox) serve(self *Request, lend int, worker bool) {
+	if m.config.Fan != nil {
+		m.fan(nil)
+		return
+	}
 	var out *Request // has ended; its caller is told outside mu
 	s := server{self: self, lend: lend, worker: worker, dispatched: m.config.Dispatcher != nil}
 	for {
@@ -551,7 +597,7 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 			return
 		}
 		m.out = out
-		r, err := m.next(&s)
+		r, err := m.next(s.may)
 		m.out = nil
 		if r == nil {
 			m.release()

@@ -54,6 +54,12 @@ func (m *Mailbox) observed() bool {
 // closeFastPath keeps everybody from taking the object but by mu, and makes an
 // owner who has done so come by mu. The caller holds mu.
 func (m *Mailbox) closeFastPath() {
+	if m.config.Fan != nil {
+		if m.engage() {
+			m.release()
+		}
+		return
+	}
 	for {
 		w := m.Word.Load()
 		switch {
@@ -74,6 +80,12 @@ func (m *Mailbox) closeFastPath() {
 // free and nobody waits; else release does. The caller holds mu.
 func (m *Mailbox) reopen() {
 	w, k := m.Word.Load(), m.queues.Load()
+	if m.config.Fan != nil {
+		if !m.observed() && m.engage() {
+			m.release()
+		}
+		return
+	}
 	if w&held == 0 && !m.observed() && (k == nil || !k.Waits()) {
 		m.Word.CompareAndSwap(w, m.rest())
 	}

@@ -54,7 +54,7 @@ type Request struct {
 
 	behind bool // somebody may wait for what follows from it, though it is told
 
-	granted bool // the token says: the object is yours, run
+	granted bool // the token says: the object is yours, run; or, of one that fans out, run
 	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
 	lapsed  bool // its context ended before any body ran
 	ends    bool // ctx may end
@@ -62,6 +62,7 @@ type Request struct {
 	committed bool // may not be withdrawn any more
 	underWay  bool // posted, and about to be admitted by another object
 	overdue   bool // has been reported to wait for too long
+	onThread  bool // runs on a thread that was reserved for it: see Fan; guarded by mu
 
 	// box is where the request is or was last. A posted one that is requeued goes
 	// from one to another; box changes under the mu of the one that it leaves, and
@@ -189,6 +190,11 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 		r.fail(err)
 		return
 	}
+	if err := m.reentered(r); err != nil {
+		m.mu.Unlock()
+		r.fail(err)
+		return
+	}
 	m.call(r, m.engage(), "")
 	r.follow()
 }
@@ -196,6 +202,11 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 // CallHeld is Call for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	if m.config.Fan != nil {
+		m.Yield(Leaving{Op: r.Op})
+		m.Call(ctx, r, now)
+		return
+	}
 	r.Prepare(ctx, now)
 	m.mu.Lock()
 	if m.join(r, falsePart) {
@@ -299,7 +310,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	if err := r.gone(); err != nil {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
-		m.serve(nil, 0, false) // its caller has better things to do than to serve others
+		m.goOnServing(r, nil, 0) // its caller has better things to do than to serve others
 		r.lapse(err)
 		return false
 	}
@@ -311,8 +322,14 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	} else {
 		r.ended = false
 	}
-	m.serve(self, m.lend(may), false)
+	m.goOnServing(r, self, m.lend(may))
 	return true
+}
+
+// goOnServing is serve for a goroutine on which r has run, which has left the running
+// queue. It owns the object, unless that fans out.
+func (m *Mailbox) goOnServing(r, self *Request, lend int) {
+	m.serveIf(m.config.Fan == nil || m.left(r), self, lend)
 }
 
 // over says to the kernel that the body of r has returned, unless it asks to be
@@ -408,6 +425,15 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 // PostHeld is Post for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
+	if m.config.Fan != nil {
+		m.Yield(Leaving{Op: r.Op})
+		if err := m.Post(ctx, r, now); err != nil {
+			r.at(m)
+			r.fail(err)
+			r.settle()
+		}
+		return
+	}
 	r.Prepare(ctx, now)
 	m.mu.Lock()
 	if r.ends || !m.join(r, falsePart) {
@@ -519,10 +545,22 @@ func (r *Request) Exit() {
 	r.Body.Fail(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.Op].Name})
 	m.mu.Lock()
 	m.kernel().Complete(&r.Request)
-	m.changed()
+	owner := m.stillOwned(r)
 	m.mu.Unlock()
 	r.settle()
-	m.workers().Dispatch(m)
+	if owner {
+		m.workers().Dispatch(m)
+	}
+}
+
+// stillOwned reports whether the goroutine on which r has run, which has left the
+// running queue, owns the object. It is called with mu held.
+func (m *Mailbox) stillOwned(r *Request) bool {
+	if m.config.Fan != nil {
+		return m.left(r)
+	}
+	m.changed()
+	return true
 }
 
 // settle tells whoever waits that the request has ended. It is called once,
@@ -615,9 +653,11 @@ func (r *Request) Forsake() {
 	if r.granted {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
-		m.changed()
+		owner := m.stillOwned(r)
 		m.mu.Unlock()
-		m.workers().Dispatch(m)
+		if owner {
+			m.workers().Dispatch(m)
+		}
 	}
 }
 

@@ -250,12 +250,13 @@ func (r *Request) moveOn(ctx context.Context, err error) {
 // asked for a Hop.
 func (m *Mailbox) CallOn(ctx context.Context, r *Request, l Leaving, now time.Duration) {
 	r.Prepare(ctx, now)
-	if m.goOn(r, l) {
-		m.serve(r, m.lend(l.Lend), false)
+	waits, owner := m.goOn(r, l)
+	if waits {
+		m.serveIf(owner, r, m.lend(l.Lend))
 		m.wait(r)
 	} else {
-		r.ended = true         // as far as Forsake is concerned, should a guard end this goroutine
-		m.serve(nil, 0, false) // it has yet to go on, and so is not lent to bodies that might
+		r.ended = true           // as far as Forsake is concerned, should a guard end this goroutine
+		m.serveIf(owner, nil, 0) // it has yet to go on, and so is not lent to bodies that might
 	}
 	r.follow()
 }
@@ -263,42 +264,58 @@ func (m *Mailbox) CallOn(ctx context.Context, r *Request, l Leaving, now time.Du
 // PostOn is Post for a request whose first body has been run, like CallOn.
 func (m *Mailbox) PostOn(ctx context.Context, r *Request, l Leaving, now time.Duration) {
 	r.Prepare(ctx, now)
-	waits := m.goOn(r, l)
+	waits, owner := m.goOn(r, l)
 	r.heed()
 	switch {
 	case waits && r.Leaf:
-		m.serve(r, m.lend(l.Lend), false)
+		m.serveIf(owner, r, m.lend(l.Lend))
 	case waits:
-		m.serve(nil, 0, false)
+		m.serveIf(owner, nil, 0)
 	default:
 		defer r.settle() // which moves it on, unless its context has ended; also if a body that is lent this goroutine ends it
-		m.serve(nil, m.lend(l.Lend), false)
+		m.serveIf(owner, nil, m.lend(l.Lend))
+	}
+}
+
+// serveIf is serve for who may not be the owner, at an object that fans out. It is called
+// with mu held, and returns with mu released.
+func (m *Mailbox) serveIf(owner bool, self *Request, lend int) {
+	if owner {
+		m.serve(self, lend, false)
+	} else {
+		m.mu.Unlock()
 	}
 }
 
 // goOn tells the kernel of the body of r, which it has not seen, and, if that asks
 // for this object, of what follows. It returns with mu held, and reports whether r
-// waits here now.
-func (m *Mailbox) goOn(r *Request, l Leaving) bool {
+// waits here now, and whether the caller owns the object: if that fans out, somebody else
+// may.
+func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 	m.mu.Lock()
 	k := m.kernel()
-	if m.own() {
-		k.Begin(l.Op)
+	if m.config.Fan != nil {
+		owner = m.engage() // so that the kernel knows of the body
+		m.departed(l)
+	} else {
+		if owner = true; m.own() {
+			k.Begin(l.Op)
+		}
+		k.End(l.Op, l.Opens)
 	}
-	k.End(l.Op, l.Opens)
 	r.box.Store(m)
 	h := r.hop
 	if h.Box != nil && h.Box != m {
-		return false
+		return false, owner
 	}
 	r.board(h, m, r.since)
 	if err := r.gone(); err != nil {
 		r.fail(err)
-		return false
+		return false, owner
 	}
 	m.present(r)
 	k.Enter(&r.Request, false)
-	return true
+	return true, owner
 }
 
 // RequeuedError fails a request that has been requeued, and did not run again. The

@@ -64,6 +64,7 @@ type extras struct {
 
 	observers  []*observer // guarded by mu
 	suspension *suspension // why nothing starts; guarded by mu
+	fanned     *fanned     // of an object that fans out; guarded by mu
 }
 
 // special returns the object's extras, which it has from now on. The caller holds mu.

@@ -91,7 +91,7 @@ func TestATryStaysIfTheGuardOfSomebodyElseNeverReturns(t *testing.T) {
 	const wait, get, put, see, look = 0, 1, 2, 3, 4
 	table := guards.Exclusive("wait", "get", "put", "see", "look")
 	for _, pair := range [][2]int{{see, get}, {see, put}, {see, look}, {look, wait}, {look, get}} {
-		table = table.Compatible(pair[0], pair[1])
+		table = table.Allow(pair[0], pair[1])
 	}
 	v.k = kernel.New(&kernel.Rules{
 		Operations: []kernel.Operation{

@@ -20,7 +20,7 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 	running := w.runningOps()
 	for i, op := range running {
 		for _, other := range running[:i] {
-			if w.rules.Conflicts.Conflict(op, other) {
+			if w.rules.Conflicts.Between(op, other) {
 				w.fatalf("operations %d and %d run together", op, other)
 			}
 		}
@@ -54,7 +54,7 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 
 // checkPassed checks that c may have started before e, which waits on.
 func (w *world) checkPassed(c, e *call, open bool, last int) {
-	p, conflict := w.rules.Policy, w.rules.Conflicts.Conflict(e.op, c.op)
+	p, conflict := w.rules.Policy, w.rules.Conflicts.Between(e.op, c.op)
 	choosing := p != nil && p.Choose != nil
 	due := func(c *call) bool { return c.wasDue }
 	same := w.ref.line(e) == w.ref.line(c) && !w.ref.each(c.op) // they share their guard, or the place before it
@@ -207,7 +207,7 @@ func (w *world) checkWhy(c *call) {
 	}
 	var conflicts []string
 	for op, o := range w.rules.Operations {
-		if slices.Contains(w.runningOps(), op) && w.rules.Conflicts.Conflict(op, c.op) {
+		if slices.Contains(w.runningOps(), op) && w.rules.Conflicts.Between(op, c.op) {
 			conflicts = append(conflicts, o.Name)
 		}
 	}
@@ -250,7 +250,7 @@ func (w *world) checkWhy(c *call) {
 		if first.op == c.op && w.rules.Operations[c.op].HeadOfLine {
 			return true
 		}
-		if !w.rules.Conflicts.Conflict(first.op, c.op) {
+		if !w.rules.Conflicts.Between(first.op, c.op) {
 			return false
 		}
 		if first.request.State() == kernel.AtGate {

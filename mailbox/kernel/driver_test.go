@@ -535,7 +535,7 @@ func (w *world) begin() {
 		return // whoever takes the object by himself is kept from it
 	}
 	for _, running := range w.runningOps() {
-		if w.rules.Conflicts.Conflict(op, running) {
+		if w.rules.Conflicts.Between(op, running) {
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/sluice-go/sluice/guards"
 )
 
 // Cause is the kind of reason why a request waits.
@@ -175,7 +177,7 @@ func (k *Kernel) ahead(r *Request) *Request {
 	}
 	var perhaps *Request // if nothing can start, though nobody is sure to come first, the policy says so
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		if !k.rules.Conflicts.Conflict(r.Op, op) {
+		if !k.rules.Conflicts.Between(r.Op, op) {
 			continue
 		}
 		first := k.notFalse(op)
@@ -195,6 +197,23 @@ func (k *Kernel) ahead(r *Request) *Request {
 		}
 	}
 	return perhaps
+}
+
+// InTheWay yields the requests that run and that r, which waits, waits for: it conflicts
+// with them, or a request does that comes before it, and so on. Those announced by Begin
+// are not among them.
+func (k *Kernel) InTheWay(r *Request) iter.Seq[*Request] {
+	ops := guards.NewSet(len(k.queues))
+	for next := r; next != nil && !ops.Has(next.Op); next = k.ahead(next) {
+		ops.Add(next.Op)
+	}
+	return func(yield func(*Request) bool) {
+		for other := k.running.first; other != nil; other = other.next {
+			if k.rules.Conflicts.Row(other.Op).Meets(ops) && !yield(other) {
+				return
+			}
+		}
+	}
 }
 
 // comesFirst is compare for an explanation, which asks no policy that may fail:

@@ -46,7 +46,7 @@ func newKeyed(open ...any) (*keyed, *kernel.Rules) {
 			{Name: "change", Kind: kernel.Procedure, Opens: []int{enter}},
 			{Name: "read", Kind: kernel.Function},
 		},
-		Conflicts: guards.Exclusive("enter", "change", "read").Compatible(read, read),
+		Conflicts: guards.Exclusive("enter", "change", "read").Allow(read, read),
 	}
 }
 

@@ -1106,7 +1106,7 @@ func (k *Kernel) try(r *Request) (decided bool, err error) {
 func (k *Kernel) wouldWait(r *Request) error {
 	op := &k.rules.Operations[r.Op]
 	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
-		if !k.rules.Conflicts.Conflict(r.Op, other) {
+		if !k.rules.Conflicts.Between(r.Op, other) {
 			continue
 		}
 		first := k.notFalse(other)
@@ -1153,7 +1153,7 @@ func (k *Kernel) wouldWait(r *Request) error {
 func (k *Kernel) outside(r *Request) *Request {
 	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
-		if head.seq >= r.came || !k.rules.Conflicts.Conflict(r.Op, op) {
+		if head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
 			continue
 		}
 		o := &k.rules.Operations[op]

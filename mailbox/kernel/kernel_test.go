@@ -35,7 +35,7 @@ func newGated(looks guards.Looks) (*gated, *kernel.Kernel) {
 			{Name: "change", Kind: kernel.Procedure},
 			{Name: "read", Kind: kernel.Function},
 		},
-		Conflicts: guards.Exclusive("enter", "change", "read").Compatible(read, read),
+		Conflicts: guards.Exclusive("enter", "change", "read").Allow(read, read),
 	}, g)
 }
 

@@ -97,7 +97,7 @@ func (s *reference) looks(op int, what guards.Looks) bool {
 	return s.rules.Operations[op].Looks&what != 0
 }
 
-func (s *reference) conflict(a, b int) bool { return s.rules.Conflicts.Conflict(a, b) }
+func (s *reference) conflict(a, b int) bool { return s.rules.Conflicts.Between(a, b) }
 
 // own: the guard looks at the argument of this request alone.
 func (s *reference) own(op int) bool {

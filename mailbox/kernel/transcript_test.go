@@ -206,14 +206,14 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 				for i, a := range s.rules.Operations {
 					for j, b := range s.rules.Operations {
 						if a.Kind == kernel.Function && b.Kind == kernel.Function {
-							s.rules.Conflicts = s.rules.Conflicts.Compatible(i, j)
+							s.rules.Conflicts = s.rules.Conflicts.Allow(i, j)
 						}
 					}
 				}
 			})
 		case "compatible":
 			table = append(table, func() {
-				s.rules.Conflicts = s.rules.Conflicts.Compatible(s.operation(t, f[1]), s.operation(t, f[2]))
+				s.rules.Conflicts = s.rules.Conflicts.Allow(s.operation(t, f[1]), s.operation(t, f[2]))
 			})
 		case "policy":
 			s.rules.Policy = map[string]*kernel.Policy{

@@ -160,7 +160,7 @@ func (w *world) drawRules() {
 		for j := range i + 1 {
 			functions := rules.Operations[i].Kind == kernel.Function && rules.Operations[j].Kind == kernel.Function
 			if table == 1 && functions || table == 2 && w.src.choose(2, "compatible") == 1 {
-				rules.Conflicts = rules.Conflicts.Compatible(i, j)
+				rules.Conflicts = rules.Conflicts.Allow(i, j)
 			}
 		}
 	}
@@ -310,7 +310,7 @@ func (w *world) mayAsk(op int) {
 		w.fatalf("asked the guard of operation %d, though the object is held", op)
 	}
 	for _, running := range w.runningOps() {
-		if w.rules.Conflicts.Conflict(op, running) {
+		if w.rules.Conflicts.Between(op, running) {
 			w.fatalf("asked the guard of operation %d while %d runs", op, running)
 		}
 	}

@@ -1,0 +1,312 @@
+package mailbox
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// Fan lets the requests of an object that do not conflict run at once, each on a
+// thread of its own: the Synchronizer.
+//
+//	arrival, completion, withdrawal ──► owner: who can start? ──► a thread for each of them
+//	                                       (holds mu, runs no body)      │
+//	                         ▲                                           ▼
+//	                         └──────────────── completion ◄──────────── body
+//
+// The owner of such an object owns the decision and nothing else: he asks guards and
+// the kernel, and has let go of the object before any body runs. So bodies are kept
+// apart by the conflict table alone.
+//
+// # Who may touch the state
+//
+// A guard is asked under mu, by the owner, and only while nothing runs that conflicts
+// with its operation. A body runs between its start and its completion, which are
+// steps of the kernel, taken under mu. Of two bodies that conflict, or a body and a
+// guard that do, the kernel takes the completion of the one before it starts or asks
+// the other, and mu orders the two; the token, or the dispatcher, orders the start
+// before the body.
+//
+// # No wake-up is lost
+//
+// Whoever changes what can start (an arrival, a completion, a withdrawal, a thread
+// that is free) does so under mu and then engages: either he becomes the owner, and
+// decides; or there is one, who asks the kernel again, under mu, before he lets go.
+type Fan struct {
+	// Threads lends the threads; nil stands for the callers' own: who waits for a
+	// request runs it, and what nobody waits for runs on Config.Workers.
+	Threads Threads
+	// Limit is how many requests run at once at most, unless it is 0. A body that waits
+	// for another request does not count meanwhile, unless the limit is Hard; so more may
+	// have begun, and even be running again.
+	Limit int
+	Hard  bool
+}
+
+// Threads lends a thread to each request that starts.
+type Threads interface {
+	// Dispatch runs the task on a thread that Take has reserved. The task gives the
+	// thread back by Return.
+	Dispatcher
+	// Take reserves a thread for a request of the object. If none is free it reports
+	// false, and reserves the next one that is free, when it is this object's turn: it
+	// calls Offer then.
+	Take(m *Mailbox) bool
+	// Return gives back a thread that was reserved. It may call Offer of any object.
+	Return()
+	// Retake reserves a thread, if it is one more than there are: a body is about to go
+	// on that has returned its thread while it waited.
+	Retake()
+}
+
+// fanned is what a mailbox keeps for its Fan. It is guarded by mu.
+type fanned struct {
+	counted int   // requests that count for the limit
+	spare   int   // threads that are reserved for the object, and for no request yet
+	asked   bool  // Take has said no, so that there will be an Offer
+	unseen  []int // per operation: bodies that have come by a lane, and the kernel has been told of
+}
+
+// fan decides who starts, until nobody else can, and gives each a thread. It is called
+// by the owner with mu held, and returns with mu released and the object given back.
+// Out has ended; its caller is told.
+//
+// Also the owner's own request gets its thread by a token, which its caller finds when
+// he comes to wait for it: so nothing is lost if a guard that is asked here ends his
+// goroutine.
+func (m *Mailbox) fan(out *Request) {
+	for {
+		m.out = out
+		r, err := m.next(m.hasThread)
+		m.out = nil
+		if r == nil || err == kernel.ErrNoThread {
+			break
+		}
+		if err == nil {
+			m.begun(r)
+		}
+		m.changed()
+		m.mu.Unlock() // the object is still ours: whoever comes meanwhile leaves the decision to us
+		out.settle()
+		out = nil
+		r.retire()
+		switch {
+		case err != nil:
+			r.fail(err)
+			r.settle()
+		case !r.onThread && r.called():
+			r.granted = true
+			r.wake <- struct{}{}
+		case !r.onThread:
+			m.config.Workers.Dispatch((*execution)(r))
+		default:
+			m.config.Fan.Threads.Dispatch((*execution)(r))
+		}
+		m.mu.Lock()
+	}
+	spare := m.fanned().spare
+	m.fanned().spare = 0
+	m.release()
+	m.mu.Unlock()
+	out.settle()
+	for range spare {
+		m.config.Fan.Threads.Return()
+	}
+}
+
+// fanned returns what the mailbox keeps for its Fan, which it must have.
+func (m *Mailbox) fanned() *fanned { return m.extras.Load().fanned }
+
+// hasThread reports whether a request may start: its context has not ended, the limit
+// allows it, there is a thread, and no other of its selection runs. The owner calls it
+// with mu held.
+//
+// The thread is among those that are spare until the request has begun: the kernel may
+// come to think better of it.
+func (m *Mailbox) hasThread(next *kernel.Request) bool {
+	r, f, x := next.Record.(*Request), m.config.Fan, m.fanned()
+	if r.gone() != nil || f.Limit > 0 && x.counted >= f.Limit {
+		return false
+	}
+	if f.Threads != nil && x.spare == 0 {
+		if x.asked {
+			return false
+		}
+		if !f.Threads.Take(m) {
+			x.asked = true
+			return false
+		}
+		x.spare++
+	}
+	return r.claim()
+}
+
+// begun counts r, which has been started, as running, and gives it its thread. A Try
+// has been started without a question; if there is no thread for it, its caller's
+// goroutine runs it.
+func (m *Mailbox) begun(r *Request) {
+	x := m.fanned()
+	x.counted++
+	if x.spare > 0 {
+		x.spare--
+		r.onThread = true
+	}
+}
+
+// left is what is to be done when r, which was started, has left the running queue. It is
+// called with mu held, and returns with mu held, but lets go of it in between. It
+// reports whether the caller is the owner now, and so has to decide.
+func (m *Mailbox) left(r *Request) (owner bool) {
+	x, fan, threads := m.fanned(), m.config.Fan, Threads(nil)
+	parked := r.frame != nil && r.frame.parked // its wait has given back what it had
+	if !parked || fan.Hard {
+		x.counted--
+	}
+	if r.onThread && !parked {
+		threads = fan.Threads
+	}
+	if parked {
+		r.frame.parked = false // and will not take it back
+	}
+	r.onThread = false
+	owner = m.engage()
+	m.changed()
+	if threads != nil {
+		m.mu.Unlock()
+		threads.Return()
+		m.mu.Lock()
+	}
+	return owner
+}
+
+// Offer tells the object that a thread has been reserved for it. It takes mu; so the
+// caller must hold no lock that is taken by Take.
+func (m *Mailbox) Offer() {
+	m.mu.Lock()
+	x := m.fanned()
+	x.asked = false
+	x.spare++
+	owner := m.engage()
+	m.mu.Unlock()
+	if owner {
+		m.workers().Dispatch(m)
+	}
+}
+
+// execution is a request that runs on a thread which is not its caller's.
+type execution Request
+
+// Run implements Task.
+func (t *execution) Run() {
+	r := (*Request)(t)
+	m := r.box.Load()
+	r.Body.Run()
+	m.mu.Lock()
+	out := r
+	if !m.over(r) {
+		out = nil // it waits here again
+	}
+	if m.left(r) {
+		m.fan(out)
+	} else {
+		m.mu.Unlock()
+		out.settle()
+	}
+}
+
+// Within reports whether the call chain of ctx is inside the object.
+func (m *Mailbox) Within(ctx context.Context) bool { return ChainOf(ctx).within(m) != nil }
+
+// reentered returns the error of a call from inside the object that it is made to, if
+// that fans out. (Elsewhere it would wait for its own caller, and that is found then.)
+func (m *Mailbox) reentered(r *Request) error {
+	if m.config.Fan == nil {
+		return nil
+	}
+	inner := ChainOf(r.ctx)
+	outer := inner.within(m)
+	if outer == nil {
+		return nil
+	}
+	return &DeadlockError{Circle: append(between(outer, inner), Link{Body: inner.String(), For: m.nameOf(r)})}
+}
+
+// against returns the bodies that r, at an object that fans out, cannot do without, and
+// which may call others: its own, if it runs; else those that run and that it conflicts
+// with, or those do that come before it; and all, if nothing starts at the object. The
+// caller holds graph.
+//
+// A request may also wait for its guard alone, which anybody may open; or for a thread,
+// of which all may be stuck under a hard limit. Then this returns nobody.
+func (m *Mailbox) against(r *Request) (frames []*Frame) {
+	m.mu.Lock()
+	k := m.kernel()
+	switch {
+	case r.box.Load() != m:
+	case m.suspended() != nil && r.Waits():
+		m.mu.Unlock()
+		return m.frames()
+	case r.Waits():
+		for other := range k.InTheWay(&r.Request) {
+			if f := other.Record.(*Request).frame; f != nil {
+				frames = append(frames, f)
+			}
+		}
+	case r.State() == kernel.Running && r.frame != nil:
+		frames = append(frames, r.frame)
+	}
+	m.mu.Unlock()
+	return frames
+}
+
+// park says that the body f waits for another request, so that its thread is idle. It
+// is called with graph held.
+//
+// Whether the body has returned is looked at under mu, as is its completion, which comes
+// later: so what is counted out here is counted in again by unpark, or by left.
+func (f *Frame) park() {
+	m := f.box
+	fan := m.config.Fan
+	if fan == nil || fan.Threads == nil && (fan.Limit == 0 || fan.Hard) {
+		return
+	}
+	m.mu.Lock()
+	if f.parked || f.over.Load() {
+		m.mu.Unlock()
+		return
+	}
+	f.parked = true
+	if !fan.Hard {
+		m.fanned().counted--
+	}
+	onThread := f.r.onThread
+	owner := !fan.Hard && fan.Limit > 0 && m.engage()
+	m.mu.Unlock()
+	if owner {
+		m.workers().Dispatch(m)
+	}
+	if onThread {
+		fan.Threads.Return()
+	}
+}
+
+// unpark ends park.
+func (f *Frame) unpark() {
+	m := f.box
+	fan := m.config.Fan
+	if fan == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !f.parked {
+		return
+	}
+	f.parked = false
+	if !fan.Hard {
+		m.fanned().counted++
+	}
+	if f.r.onThread {
+		fan.Threads.Retake()
+	}
+}

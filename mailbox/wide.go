@@ -1,0 +1,189 @@
+package mailbox
+
+// The fast path of an object that fans out: requests that are compatible with all that run
+// come and go by one swap each, as long as nobody waits and nobody wants to know.
+//
+//	 63                              8        5      4         0
+//	┌─────────┬─────────┬─────────┬───────┬──────┬──────┬───────┐
+//	│ lane 7  │   ...   │ lane 0  │       │ wide │ slow │ flags │
+//	└─────────┴─────────┴─────────┴───────┴──────┴──────┴───────┘
+//
+// The word of such an object has no tag, and slow is always set, so that no other fast path
+// takes it. A lane counts the bodies of one operation that have come this way and run now.
+//
+// # Narrow and wide
+//
+// As long as wide is set the kernel knows of nothing that runs, and nobody waits. Wide is
+// cleared and set under mu only, by narrow and widen, which move the bodies in the lanes into
+// the kernel (Begin) and out of it again (Abandon).
+//
+// A body is kept apart from those that it conflicts with: it comes in by a swap of the whole
+// word, in which wide is set and the lanes of all those are empty; whoever comes later by
+// a lane finds its own one occupied, and whoever comes by the kernel is considered when
+// narrow has told that of it. The swap also orders the completion of one before the start of
+// the next: each is an atomic write of the word that the other has read.
+//
+// A body that ends leaves its lane by a swap, in which wide is set: then nobody has waited for
+// its end up to that point. If wide is not set, it has been told to the kernel, since the last
+// narrow, and takes mu to tell that of its end. In between wide may have been set again; it
+// looks once more under mu, where that cannot change.
+//
+// No wake-up is lost: who arrives makes the object narrow before he is considered. A body
+// that has left its lane before was not in his way; one that has not finds the word narrow,
+// and tells the kernel, which is asked then.
+
+const (
+	wide     uint64 = 1 << 5
+	lanes           = 8
+	laneBits        = 7
+	laneAt          = 8
+	crowd           = 1 << (laneBits - 1) // so many in one lane let no more in
+)
+
+// lane is the part of an operation in the word. The zero lane is that of one without.
+type lane struct {
+	at   int    // of the lane's lowest bit
+	one  uint64 // the body of one request; 0 if there is no lane
+	bars uint64 // keeps the operation out: what it conflicts with, and a crowd of its own
+}
+
+// in returns how many there are in the lane.
+func (l lane) in(w uint64) int {
+	if l.one == 0 {
+		return 0
+	}
+	return int(w >> l.at & (1<<laneBits - 1))
+}
+
+// lanes gives lanes to the operations: to those first that are compatible with most others.
+// There are none if every start takes a thread that has to be reserved or counted, or is to
+// be seen.
+func (c *Config) lanes() []lane {
+	n := len(c.Rules.Operations)
+	all := make([]lane, n)
+	if c.Fan.Threads != nil || c.Fan.Limit > 0 || c.NoFastPath || c.Counted || c.Rules.Log != nil {
+		return all
+	}
+	free := func(op int) (compatible int) {
+		for other := range n {
+			if !c.Rules.Conflicts.Between(op, other) {
+				compatible++
+			}
+		}
+		return compatible
+	}
+	for at := laneAt; at < laneAt+lanes*laneBits; at += laneBits {
+		best := -1
+		for op := range n {
+			if all[op].one == 0 && !c.Rules.Operations[op].Family && (best < 0 || free(op) > free(best)) {
+				best = op
+			}
+		}
+		if best < 0 {
+			break
+		}
+		all[best] = lane{at: at, one: 1 << at}
+	}
+	for op := range n {
+		if all[op].one == 0 {
+			continue
+		}
+		all[op].bars = crowd << all[op].at
+		for other := range n {
+			if all[other].one != 0 && c.Rules.Conflicts.Between(op, other) {
+				all[op].bars |= (1<<laneBits - 1) << all[other].at
+			}
+		}
+	}
+	return all
+}
+
+// admit lets a leaf body in, on the goroutine of its caller, who runs it, and then calls Look
+// and perhaps Yield.
+func (m *Mailbox) admit(op int) bool {
+	l := m.config.wide[op]
+	for l.one != 0 {
+		w := m.Word.Load()
+		if w&wide == 0 || w&l.bars != 0 {
+			return false
+		}
+		if m.Word.CompareAndSwap(w, w+l.one) {
+			return true
+		}
+	}
+	return false
+}
+
+// depart lets go of a body that admit has let in, and reports false if the kernel has been
+// told of it meanwhile. With mu held, that is final.
+func (m *Mailbox) depart(op int) bool {
+	one := m.config.wide[op].one
+	for {
+		w := m.Word.Load()
+		if w&wide == 0 {
+			return false
+		}
+		if m.Word.CompareAndSwap(w, w-one) {
+			return true
+		}
+	}
+}
+
+// departed tells the kernel of the end of a body that it has been told of. The caller holds
+// mu.
+func (m *Mailbox) departed(l Leaving) {
+	m.fanned().unseen[l.Op]--
+	if l.Changed {
+		m.kernel().End(l.Op, l.Opens)
+	} else {
+		m.kernel().Abandon(l.Op)
+	}
+}
+
+// narrow is engage for an object that fans out: if nobody decides, the caller, who holds mu,
+// is to, and the kernel has been told of all that runs.
+func (m *Mailbox) narrow() (owner bool) {
+	for {
+		w := m.Word.Load()
+		if w&held != 0 {
+			return false
+		}
+		if !m.Word.CompareAndSwap(w, w&(slow|parked|recheck)|held|engaged) {
+			continue // somebody has come or gone
+		}
+		if w&wide == 0 {
+			return true
+		}
+		x := m.fanned()
+		for op, l := range m.config.wide {
+			for range l.in(w) {
+				m.kernel().Begin(op)
+				x.unseen[op]++
+			}
+		}
+		return true
+	}
+}
+
+// widen returns the word w, with which the owner, who holds mu, is about to give the object
+// back; and opens the fast path in it, if nobody waits, all that runs has come that way, and
+// nothing is the matter with the object.
+func (m *Mailbox) widen(w uint64) uint64 {
+	x, k := m.fanned(), m.queues.Load()
+	if x.counted > 0 || w&parked != 0 || !m.config.hasLanes || m.closed != nil || m.suspended() != nil || m.observed() ||
+		k != nil && k.Waits() {
+		return w
+	}
+	for op, n := range x.unseen {
+		if n >= crowd {
+			return w
+		}
+		w += uint64(n) * m.config.wide[op].one
+	}
+	for op := range x.unseen {
+		for ; x.unseen[op] > 0; x.unseen[op]-- {
+			k.Abandon(op) // it still runs, but is none of the kernel's business any more
+		}
+	}
+	return w | wide
+}

@@ -1,0 +1,54 @@
+// Package synchronizer runs all requests of a shared object at once that are compatible
+// with each other: the Synchronizer, for the same declared types as activeobject.
+//
+//	var (
+//		accounts = activeobject.NewType[Account]("account")
+//		deposit  = activeobject.Procedure(accounts, "deposit", (*Account).Deposit)
+//		withdraw = activeobject.Entry(accounts, "withdraw", (*Account).Withdraw).WhenArg("covered", (*Account).Covers)
+//		balance  = activeobject.Function(accounts, "balance", (*Account).Balance)
+//	)
+//
+//	savings, err := synchronizer.New(system, accounts, &Account{})
+//	now, err := balance.Call(ctx, savings, activeobject.None{}) // beside other calls of balance
+//
+// The five phases of the text:
+//
+//	client proxy ─► request ─► waiting queue ─► scheduler ─► running queue ─► result
+//	 (Operation)    (Call,         │      guards · conflict table     │  each on a thread
+//	                 Send, …)      └──◄──────── a completion ◄────────┘  of its own
+//
+// The scheduler selects every waiting request whose guard holds and that conflicts with
+// nothing that runs, and only then gives it a thread: none waits for a lock. Of two
+// requests that wait and conflict the first comes first, so that a stream of readers
+// starves no writer.
+//
+// # Conflicts
+//
+// Which operations conflict is what the conflict table says (guards.Table). Without one,
+// the declaration does: functions are compatible with functions, and everything else
+// excludes. Type.Conflicts returns that table, to be changed; guards.Free is one without
+// conflicts, to which they are added, as in the text:
+//
+//	table := guards.Free(accounts.Operations()...).
+//		Exclusive(deposit, withdraw).
+//		Conflict(balance, deposit, withdraw)
+//
+// The runtime keeps apart what the table says, and nothing else: two bodies that are
+// declared compatible must be safe beside each other. A guard is asked while nothing runs
+// that conflicts with its own operation; so what it reads is protected by that row of the
+// table, and whatever can close it must conflict with it.
+//
+// # Threads
+//
+// Whose thread runs a request that starts is a choice, as in the text: that of the caller
+// who waits for it, which is the default and the cheapest; one of its own (Spawned); or one
+// of a pool (On), which many objects can share.
+//
+// # What is different from an active object
+//
+// A call that comes back to an object that it is inside of is refused with a
+// *DeadlockError, also where it would be compatible.
+//
+// The pattern is Ennio Grasso's, "Synchronizer: an Object Behavioral Pattern for Concurrent
+// Programming" (1996).
+package synchronizer

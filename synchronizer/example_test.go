@@ -1,0 +1,111 @@
+package synchronizer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/synchronizer"
+)
+
+// Account is the shared object of the text: plain sequential Go.
+type Account struct{ x int64 }
+
+func (a *Account) Deposit(l int64)     { a.x += l }
+func (a *Account) Withdraw(l int64)    { a.x -= l }
+func (a *Account) Covers(l int64) bool { return a.x >= l }
+func (a *Account) Balance() int64      { return a.x }
+
+var (
+	accounts = activeobject.NewType[Account]("account")
+	deposit  = activeobject.Procedure(accounts, "deposit", activeobject.Put((*Account).Deposit))
+	withdraw = activeobject.Entry(accounts, "withdraw", activeobject.Put((*Account).Withdraw)).WhenArg("covered", (*Account).Covers)
+	balance  = activeobject.Function(accounts, "balance", activeobject.Get((*Account).Balance))
+)
+
+func Example() {
+	// The declaration is that of an active object. What changes is how many requests run
+	// at once: here, all balances; and a deposit or a withdrawal alone.
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	defer system.Close(context.Background())
+	savings, err := synchronizer.New(system, accounts, &Account{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	paid := withdraw.Send(ctx, savings, 30) // waits until it is covered
+	deposit.Call(ctx, savings, 100)
+	paid.Await(ctx)
+	fmt.Println(balance.Call(ctx, savings, activeobject.None{}))
+	fmt.Print(accounts.Conflicts())
+	// Output:
+	// 70 <nil>
+	//           deposit  withdraw  balance
+	// deposit   •        •         •
+	// withdraw  •        •         •
+	// balance   •        •
+}
+
+// The table of the text, declared as there: from one without conflicts.
+func ExampleConflicts() {
+	table := guards.Free(accounts.Operations()...).
+		Exclusive(deposit, withdraw).
+		Conflict(balance, deposit, withdraw)
+
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	defer system.Close(context.Background())
+	_, err := synchronizer.New(system, accounts, &Account{}, synchronizer.Conflicts(table))
+	fmt.Println(err)
+
+	_, err = synchronizer.New(system, accounts, &Account{}, synchronizer.Conflicts(table.Exclusive(guards.Name("withdrawal"))))
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// sluice: new account: Table is wrong: sluice: conflict table: "withdrawal" is no operation of the table, nor a group: it has deposit, withdraw, balance
+}
+
+// Three objects share two threads.
+func ExampleOn() {
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	defer system.Close(context.Background())
+	pool, err := synchronizer.NewPool(system, 2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var all []*activeobject.Object[Account]
+	for range 3 {
+		all = append(all, activeobject.Must(synchronizer.New(system, accounts, &Account{x: 10}, synchronizer.On(pool))))
+	}
+	sum := int64(0)
+	for _, a := range all {
+		x, _ := balance.Call(context.Background(), a, activeobject.None{})
+		sum += x
+	}
+	fmt.Println(sum)
+	// Output: 30
+}
+
+// A call that comes back to an object that it is inside of is an error, which names the
+// chain, and not a hang.
+func ExampleNew_circle() {
+	type branch struct{ head *activeobject.Object[Account] }
+	branches := activeobject.NewType[branch]("branch")
+	var report *activeobject.Operation[branch, *activeobject.Object[branch], int64]
+	report = activeobject.FunctionCtx(branches, "report", func(_ *branch, ctx context.Context, other *activeobject.Object[branch]) (int64, error) {
+		if other == nil {
+			return 0, nil
+		}
+		return report.Call(ctx, other, nil)
+	})
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	defer system.Close(context.Background())
+	north := activeobject.Must(synchronizer.New(system, branches, &branch{}, activeobject.Named("north")))
+	_, err := report.Call(context.Background(), north, north)
+	fmt.Println(errors.As(err, new(*activeobject.DeadlockError)), err)
+	// Output: true sluice: deadlock: north.report waits for north.report
+}

@@ -1,0 +1,131 @@
+package synchronizer_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/synchronizer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type None = activeobject.None
+
+var (
+	none       None
+	background = context.Background()
+	quiet      = slog.New(slog.DiscardHandler)
+)
+
+// patience is how long something may take before the test fails.
+const patience = 20 * time.Second
+
+func newSystem(t testing.TB) *actor.System {
+	t.Helper()
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(background, patience)
+		defer cancel()
+		require.NoError(t, system.Close(ctx))
+	})
+	return system
+}
+
+func newPool(t testing.TB, s *actor.System, n int) *synchronizer.Pool {
+	t.Helper()
+	pool, err := synchronizer.NewPool(s, n)
+	require.NoError(t, err)
+	return pool
+}
+
+// soon returns what comes out of c.
+func soon[R any](t testing.TB, c <-chan R) (r R) {
+	t.Helper()
+	select {
+	case r = <-c:
+	case <-time.After(patience):
+		t.Fatal("this hangs")
+	}
+	return r
+}
+
+// everyThread runs a test for every way to assign threads.
+func everyThread(t *testing.T, test func(t *testing.T, s *actor.System, options ...activeobject.Option)) {
+	for name, option := range map[string]func(t *testing.T, s *actor.System) activeobject.Option{
+		"callers": func(*testing.T, *actor.System) activeobject.Option { return synchronizer.Callers() },
+		"spawned": func(*testing.T, *actor.System) activeobject.Option { return synchronizer.Spawned() },
+		"pool":    func(t *testing.T, s *actor.System) activeobject.Option { return synchronizer.On(newPool(t, s, 8)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t)
+			test(t, s, option(t, s))
+		})
+	}
+}
+
+// A room has operations that do what their argument says; which of them conflict is up to
+// the test.
+type room struct{ open bool }
+
+func (r *room) isOpen() bool { return r.open }
+
+func visit(_ *room, ctx context.Context, f func(context.Context) error) (None, error) {
+	return none, f(ctx)
+}
+
+type rooms struct {
+	*activeobject.Type[room]
+	a, b, c *activeobject.Operation[room, func(context.Context) error, None]
+	read    *activeobject.Operation[room, func(context.Context) error, None]
+	pass    *activeobject.Operation[room, None, None]
+	set     *activeobject.Operation[room, bool, None]
+}
+
+// newRooms declares rooms: a, b and c are procedures, read is a function, pass waits until
+// the room is open.
+func newRooms() rooms {
+	t := activeobject.NewType[room]("room")
+	return rooms{
+		Type: t,
+		a:    activeobject.ProcedureCtx(t, "a", visit),
+		b:    activeobject.ProcedureCtx(t, "b", visit),
+		c:    activeobject.ProcedureCtx(t, "c", visit),
+		read: activeobject.FunctionCtx(t, "read", visit),
+		pass: activeobject.Entry(t, "pass", activeobject.Do(func(*room) {})).When("open", (*room).isOpen),
+		set:  activeobject.Procedure(t, "set", activeobject.Put(func(r *room, open bool) { r.open = open })),
+	}
+}
+
+// free is the table of a room in which the visits conflict with nothing.
+func (rs rooms) free() guards.Table {
+	return rs.Conflicts().Compatible(rs.a, rs.a, rs.b, rs.c, rs.read).Compatible(rs.b, rs.b, rs.c, rs.read).Compatible(rs.c, rs.c, rs.read)
+}
+
+func newRoom(t testing.TB, s *actor.System, rs rooms, table guards.Table, options ...activeobject.Option) *activeobject.Object[room] {
+	t.Helper()
+	o, err := synchronizer.New(s, rs.Type, &room{}, append(options, synchronizer.Conflicts(table))...)
+	require.NoError(t, err)
+	return o
+}
+
+// call makes a call on another goroutine.
+func call[T, A, R any](op *activeobject.Operation[T, A, R], o *activeobject.Object[T], arg A) <-chan error {
+	return callWith(background, op, o, arg)
+}
+
+func callWith[T, A, R any](ctx context.Context, op *activeobject.Operation[T, A, R], o *activeobject.Object[T], arg A) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := op.Call(ctx, o, arg)
+		done <- err
+	}()
+	return done
+}

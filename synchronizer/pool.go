@@ -1,0 +1,89 @@
+package synchronizer
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// Pool is a number of threads for the requests of any number of objects: the pool of the
+// Synchronizer text, and of its thread-per-request model. It is for objects made with On, of
+// any system.
+//
+// A request has a thread from when it starts until its body has returned. While the body
+// waits for another request, its thread is lent to somebody else: so a pool whose threads
+// all wait for requests that need the same pool is none that stands still. When the wait is
+// over the body goes on at once, even if that makes one more than there are threads.
+// (Waiting by other means than Sluice's keeps the thread.)
+//
+// Objects that want a thread when there is none get one in turn, each for one request.
+type Pool struct {
+	size    int
+	workers actor.Dispatcher
+
+	mu      sync.Mutex
+	busy    int                // threads that are reserved
+	waiting []*mailbox.Mailbox // that have been told to wait, each once
+}
+
+// NewPool returns a pool of n threads, which are among the warm goroutines of the system,
+// and end with it. It fails with *activeobject.ArgumentError if the system is nil, or n less
+// than 1.
+func NewPool(system *actor.System, n int) (*Pool, error) {
+	switch {
+	case system == nil:
+		return nil, &activeobject.ArgumentError{Call: "synchronizer.NewPool", Argument: "system", Problem: "is nil: make one with actor.NewSystem"}
+	case n < 1:
+		return nil, &activeobject.ArgumentError{Call: "synchronizer.NewPool", Argument: "n", Problem: fmt.Sprintf("is %d: a pool has one thread at least", n)}
+	}
+	return &Pool{size: n, workers: system.Workers()}, nil
+}
+
+// Busy returns how many threads are reserved for requests: more than there are, if bodies
+// have gone on that waited for others.
+func (p *Pool) Busy() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy
+}
+
+// Dispatch implements mailbox.Threads.
+func (p *Pool) Dispatch(t mailbox.Task) { p.workers.Dispatch(t) }
+
+// Take implements mailbox.Threads.
+func (p *Pool) Take(m *mailbox.Mailbox) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy < p.size {
+		p.busy++
+		return true
+	}
+	p.waiting = append(p.waiting, m)
+	return false
+}
+
+// Return implements mailbox.Threads. Of who waits, the first gets the thread, unless there
+// are too many as it is.
+func (p *Pool) Return() {
+	p.mu.Lock()
+	if len(p.waiting) == 0 || p.busy > p.size {
+		p.busy--
+		p.mu.Unlock()
+		return
+	}
+	first := p.waiting[0]
+	p.waiting[0] = nil
+	p.waiting = p.waiting[1:]
+	p.mu.Unlock()
+	first.Offer()
+}
+
+// Retake implements mailbox.Threads.
+func (p *Pool) Retake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy++
+}

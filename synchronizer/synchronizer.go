@@ -1,0 +1,78 @@
+package synchronizer
+
+import (
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// New is activeobject.New for an object that runs all requests at once that are compatible
+// with each other. It takes the options of both packages, and fails likewise, also if the
+// conflict table is wrong or another type's (*activeobject.OptionError). Pooled, Dedicated
+// and On of the package activeobject give an object one thread at a time, and are refused.
+func New[T any](system *actor.System, t *activeobject.Type[T], state *T, options ...activeobject.Option) (*activeobject.Object[T], error) {
+	return activeobject.New(system, t, state, synchronized(options)...)
+}
+
+// NewFrom is New for an object whose state is made by a factory: see activeobject.NewFrom.
+func NewFrom[T any](system *actor.System, t *activeobject.Type[T], factory func() (*T, error), options ...activeobject.Option) (*activeobject.Object[T], error) {
+	return activeobject.NewFrom(system, t, factory, synchronized(options)...)
+}
+
+func synchronized(options []activeobject.Option) []activeobject.Option {
+	return append(options[:len(options):len(options)], activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true }))
+}
+
+// Conflicts gives the object a conflict table of its own; or, through Type.Default, all
+// objects of a type. The table is of the type's operations, in their order, as in
+// Type.Conflicts and in guards.Free(t.Operations()...). What is not declared (Object.Do and
+// View) goes by the default: Do conflicts with everything, View with all but functions.
+func Conflicts(table guards.Table) activeobject.Option {
+	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Table = &table })
+}
+
+// Callers makes each request run on the goroutine of the caller who waits for it. What
+// nobody waits for (Send, Begin, Tell, a message) runs on a warm goroutine of the system.
+// That is the default, unless the type has another one.
+func Callers() activeobject.Option { return threads(nil) }
+
+// Spawned makes each request run on a goroutine of its own.
+func Spawned() activeobject.Option { return threads(spawned{}) }
+
+// On makes each request run on a thread of the pool, when there is one: until then it
+// waits, and can be withdrawn. A nil pool fails New with *activeobject.OptionError.
+func On(p *Pool) activeobject.Option {
+	if p == nil {
+		return activeobject.Wrong("On", "is given nil: pass a pool")
+	}
+	return threads(p)
+}
+
+func threads(t mailbox.Threads) activeobject.Option {
+	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Threads = t })
+}
+
+// Limit lets no more than n requests run at once, those not counted that wait for other
+// requests: so there may be more that have begun. N must be at least 1.
+func Limit(n int) activeobject.Option { return limit(n, false) }
+
+// HardLimit lets no more than n requests run at once, whatever they do. If all of them wait
+// for requests that would have to run here, they do so until their contexts end. N must be at
+// least 1.
+func HardLimit(n int) activeobject.Option { return limit(n, true) }
+
+func limit(n int, hard bool) activeobject.Option {
+	if n < 1 {
+		return activeobject.Wrong("Limit", "is less than 1")
+	}
+	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit, c.Hard = n, hard })
+}
+
+// spawned lends a new goroutine to every request.
+type spawned struct{}
+
+func (spawned) Dispatch(t mailbox.Task)    { go t.Run() }
+func (spawned) Take(*mailbox.Mailbox) bool { return true }
+func (spawned) Return()                    {}
+func (spawned) Retake()                    {}
