@@ -1,0 +1,118 @@
+// Package buffer has the shared objects that hand values from those who produce them
+// to those who consume them.
+//
+//	orders, err := buffer.NewBounded[Order](system, 16)
+//
+//	err = orders.Put(ctx, order)              // waits while 16 are in it
+//	for order, err := range orders.All(ctx) { // until it is closed, and empty
+//		…
+//	}
+//
+// Which one to take is a question of what may get lost, and of who may wait:
+//
+//	                Put waits          Get waits          values
+//	Bounded         while it is full   while it is empty  every one, once
+//	Overwriting     never              while it is empty  the latest few, each once
+//	Unbounded       never              while it is empty  every one, once
+//	ReadAny         never              never              the latest, any number of times
+//	ReadNew         never              for a new one      the latest, once (or once for each reader)
+//	ReadWriteNew    until it is read   for a new one      every one, once
+//
+// All but Overwriting's readers get what they get in the order in which it was put;
+// those of an Overwriting as well, with gaps.
+//
+// Each operation that waits comes in four forms: Put waits, TryPut does not, SendPut
+// returns a future, and PutCase is for activeobject.Select. If a context ends while its
+// request waits, that request never runs: a Get has taken nothing, a Put has put
+// nothing. What never waits takes no context and has two forms, such as Len and
+// SendLen.
+//
+// A buffer can be closed. Put fails then, also for those who wait, with a *ClosedError;
+// Get does so once there is nothing left to get. Stopping a buffer, through its Object,
+// is harder: what is in it is lost, and everything fails with activeobject.ErrStopped.
+//
+// # Where they come from
+//
+// These are the buffer patterns for Ada's protected types, in which the table above
+// stands already. What differs: a Bounded holds exactly its capacity (the array 0..Max of
+// the text holds Max+1 items); an Unbounded allocates for many items at once, and not
+// for each; a ReadNew offers, for several readers, both answers that the text hints at;
+// all can be closed, and so ranged over.
+//
+// The text advises single-element buffers where they will do, as they are faster than
+// bounded ones, and those faster than unbounded ones. Of the work inside the buffer
+// that is true, and it does not matter: see docs/performance.md.
+package buffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+
+	"github.com/sluice-go/sluice/activeobject"
+)
+
+type none = activeobject.None
+
+// ErrClosed is matched by the errors of requests to a buffer that has been closed.
+var ErrClosed = errors.New("sluice: buffer is closed")
+
+// ClosedError fails a Put to a buffer that has been closed, a Get from one that has
+// nothing left, and a second Close. Nothing has changed.
+type ClosedError struct {
+	Buffer string
+	Reader uint64 // the Reader of a ReadNew that has been closed; 0 if it is the buffer
+}
+
+// Error implements error.
+func (e *ClosedError) Error() string {
+	if e.Reader != 0 {
+		return fmt.Sprintf("sluice: reader %d of %s is closed", e.Reader, e.Buffer)
+	}
+	return "sluice: " + e.Buffer + " is closed"
+}
+
+// Is reports that a ClosedError matches ErrClosed.
+func (e *ClosedError) Is(target error) bool { return target == ErrClosed }
+
+// end is the part of all states that says whether more is to come.
+type end struct {
+	activeobject.Queues
+	closed bool
+}
+
+func (e *end) close(none) (none, error) {
+	if e.closed {
+		return none{}, e.passed()
+	}
+	e.closed = true
+	return none{}, nil
+}
+
+// passed is the error of who comes too late.
+func (e *end) passed() error { return &ClosedError{Buffer: e.ObjectName()} }
+
+// all ranges over what get returns. A buffer that is closed and drained ends it
+// silently; any other error is its last.
+func all[T any](ctx context.Context, get func(context.Context) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			item, err := get(ctx)
+			if errors.Is(err, ErrClosed) || !yield(item, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// typeName tells the buffers of one type of item from those of another.
+func typeName[T any](kind string) string { return kind + "[" + reflect.TypeFor[T]().String() + "]" }
+
+func checkCapacity(call string, capacity int) error {
+	if capacity < 1 {
+		return &activeobject.ArgumentError{Call: call, Argument: "capacity", Problem: fmt.Sprintf("is %d: there must be room for at least one item", capacity)}
+	}
+	return nil
+}

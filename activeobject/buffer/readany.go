@@ -1,0 +1,127 @@
+package buffer
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+)
+
+// sample is the state of a ReadAny.
+type sample[T any] struct {
+	value T
+	valid bool
+	end
+}
+
+func (s *sample[T]) put(value T) (none, error) {
+	if s.closed {
+		return none{}, s.passed()
+	}
+	s.value, s.valid = value, true
+	return none{}, nil
+}
+
+func (s *sample[T]) get(none) (T, error) {
+	switch {
+	case s.closed:
+		return s.value, s.passed()
+	case !s.valid:
+		return s.value, &UninitializedError{Buffer: s.ObjectName()}
+	}
+	return s.value, nil
+}
+
+func (s *sample[T]) initialized() bool { return s.valid }
+
+// readAnys are the operations of the ReadAny of one type of value.
+type readAnys[T any] struct {
+	typ         *activeobject.Type[sample[T]]
+	put         *activeobject.Operation[sample[T], T, none]
+	get         *activeobject.Operation[sample[T], none, T]
+	initialized *activeobject.Operation[sample[T], none, bool]
+	shut        *activeobject.Operation[sample[T], none, none]
+}
+
+func declareReadAnys[T any]() *readAnys[T] {
+	t := activeobject.NewType[sample[T]](typeName[T]("read-any"))
+	return &readAnys[T]{
+		typ:         t,
+		put:         activeobject.Procedure(t, "put", (*sample[T]).put),
+		get:         activeobject.Function(t, "get", (*sample[T]).get),
+		initialized: activeobject.Function(t, "initialized", activeobject.Get((*sample[T]).initialized)),
+		shut:        activeobject.Procedure(t, "close", (*sample[T]).close),
+	}
+}
+
+// ReadAny holds the latest value, to be read at any time: a reader who is faster than
+// the writer reads a value several times, one who is slower skips some. Nobody waits.
+// It is the text's unconditional buffer, for sensors and the like.
+type ReadAny[T any] struct {
+	ops *readAnys[T]
+	o   *activeobject.Object[sample[T]]
+}
+
+// NewReadAny makes a buffer without a value. It fails as activeobject.New does.
+func NewReadAny[T any](system *actor.System, options ...activeobject.Option) (*ReadAny[T], error) {
+	ops := activeobject.Instance(declareReadAnys[T])
+	o, err := activeobject.New(system, ops.typ, &sample[T]{}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &ReadAny[T]{ops, o}, nil
+}
+
+// UninitializedError fails a Get from a ReadAny that has not been given a value yet.
+type UninitializedError struct{ Buffer string }
+
+// Error implements error.
+func (e *UninitializedError) Error() string { return "sluice: " + e.Buffer + " has no value yet" }
+
+// Put replaces the value. It fails with a *ClosedError once the buffer is closed.
+func (b *ReadAny[T]) Put(value T) error {
+	_, err := b.ops.put.Call(context.Background(), b.o, value)
+	return err
+}
+
+// SendPut is Put as a future.
+func (b *ReadAny[T]) SendPut(ctx context.Context, value T) activeobject.Future[none] {
+	return b.ops.put.Send(ctx, b.o, value)
+}
+
+// Get returns the value, which stays. Before there is one it fails with an
+// *UninitializedError. Once the buffer is closed it returns the last value together with
+// a *ClosedError: since nothing is used up by reading, a reader would otherwise never
+// notice.
+func (b *ReadAny[T]) Get() (T, error) {
+	return b.ops.get.Call(context.Background(), b.o, none{})
+}
+
+// SendGet is Get as a future.
+func (b *ReadAny[T]) SendGet(ctx context.Context) activeobject.Future[T] {
+	return b.ops.get.Send(ctx, b.o, none{})
+}
+
+// Initialized reports whether there is a value. Once there is one there always is.
+func (b *ReadAny[T]) Initialized() (bool, error) {
+	return b.ops.initialized.Call(context.Background(), b.o, none{})
+}
+
+// SendInitialized is Initialized as a future.
+func (b *ReadAny[T]) SendInitialized(ctx context.Context) activeobject.Future[bool] {
+	return b.ops.initialized.Send(ctx, b.o, none{})
+}
+
+// Close says that nothing is put any more. A second Close fails with a *ClosedError.
+func (b *ReadAny[T]) Close() error {
+	_, err := b.ops.shut.Call(context.Background(), b.o, none{})
+	return err
+}
+
+// SendClose is Close as a future.
+func (b *ReadAny[T]) SendClose(ctx context.Context) activeobject.Future[none] {
+	return b.ops.shut.Send(ctx, b.o, none{})
+}
+
+// Object returns the shared object, to explain, observe or stop it.
+func (b *ReadAny[T]) Object() *activeobject.Object[sample[T]] { return b.o }
