@@ -1,0 +1,111 @@
+package barrier
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+)
+
+// Auto is a Squad whose leader has nothing to do between the gathering of the herd and
+// its going: WaitForHerd does both, in one step.
+type Auto struct{ o *activeobject.Object[auto] }
+
+// NewAuto returns an automatic squad lock whose leader waits for at least so many of
+// the herd. It fails with *activeobject.ArgumentError if the trigger is less than one,
+// or as activeobject.New does.
+func NewAuto(system *actor.System, trigger int, options ...activeobject.Option) (*Auto, error) {
+	if err := atLeastOne("barrier.NewAuto", "trigger", trigger); err != nil {
+		return nil, err
+	}
+	o, err := activeobject.New(system, autos, &auto{trigger: trigger}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Auto{o}, nil
+}
+
+// WaitForLeader is for the herd: it waits until the leader has come, and enough of the
+// herd have. If ctx ends first, the caller was never of the herd.
+func (a *Auto) WaitForLeader(ctx context.Context) error {
+	_, err := autoWaitForLeader.Call(ctx, a.o, none{})
+	return err
+}
+
+// SendWaitForLeader is WaitForLeader as a future.
+func (a *Auto) SendWaitForLeader(ctx context.Context) activeobject.Future[none] {
+	return autoWaitForLeader.Send(ctx, a.o, none{})
+}
+
+// WaitForLeaderCase is WaitForLeader as a case for activeobject.Select. As long as the
+// Select waits, its caller is one of the herd.
+func (a *Auto) WaitForLeaderCase() *activeobject.Case[auto, none, none] {
+	return autoWaitForLeader.Case(a.o, none{})
+}
+
+// WaitForHerd is for the leader: it waits until enough of the herd wait for it, lets go
+// of all of them, and returns how many went.
+func (a *Auto) WaitForHerd(ctx context.Context) (int, error) {
+	return autoWaitForHerd.Call(ctx, a.o, none{})
+}
+
+// TryWaitForHerd is WaitForHerd if the herd has gathered; else it fails with an error
+// that matches activeobject.ErrRefused.
+func (a *Auto) TryWaitForHerd(ctx context.Context) (int, error) {
+	return autoWaitForHerd.Try(ctx, a.o, none{})
+}
+
+// SendWaitForHerd is WaitForHerd as a future.
+func (a *Auto) SendWaitForHerd(ctx context.Context) activeobject.Future[int] {
+	return autoWaitForHerd.Send(ctx, a.o, none{})
+}
+
+// WaitForHerdCase is WaitForHerd as a case for activeobject.Select.
+func (a *Auto) WaitForHerdCase() *activeobject.Case[auto, none, int] {
+	return autoWaitForHerd.Case(a.o, none{})
+}
+
+// Gathered returns how many of the herd wait. It does not wait for anything.
+func (a *Auto) Gathered() int { return autoWaitForLeader.Waiting(a.o) }
+
+// Object returns the shared object, to explain, observe, address or stop it.
+func (a *Auto) Object() *activeobject.Object[auto] { return a.o }
+
+// auto is the state; what is said of that of a Squad holds here as well.
+type auto struct {
+	activeobject.Queues
+	trigger int
+	open    bool
+	gone    int // through the open gate
+}
+
+func (a *auto) HerdIsHere() bool { return a.Waiting(autoWaitForLeader) >= a.trigger }
+
+func (a *auto) WaitForHerd() (int, error) {
+	a.open = true
+	return autoClose.Requeue(none{}, activeobject.Commit)
+}
+
+func (a *auto) Open() bool     { return a.open }
+func (a *auto) GoThrough()     { a.gone++ }
+func (a *auto) HerdGone() bool { return a.Waiting(autoWaitForLeader) == 0 }
+
+func (a *auto) Close() (gone int) {
+	gone = a.gone
+	a.open, a.gone = false, 0
+	return gone
+}
+
+var (
+	autos             = activeobject.NewType[auto]("automatic squad lock")
+	autoWaitForLeader = activeobject.Entry(autos, "wait for leader", activeobject.Do((*auto).GoThrough)).When("leader has come", (*auto).Open)
+
+	// Their guards and bodies name other operations.
+	autoWaitForHerd *activeobject.Operation[auto, none, int]
+	autoClose       *activeobject.Operation[auto, none, int]
+)
+
+func init() {
+	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.NoArg((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
+	autoClose = activeobject.Entry(autos, "close", activeobject.Get((*auto).Close)).WhenWaiting("herd has gone", (*auto).HerdGone)
+}

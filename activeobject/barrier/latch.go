@@ -1,0 +1,99 @@
+package barrier
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+)
+
+// Latch is a countdown: Await waits until so many events have been counted. Then it
+// is open for good.
+type Latch struct{ o *activeobject.Object[latch] }
+
+// NewLatch returns a latch that opens after so many calls of CountDown. It fails with
+// *activeobject.ArgumentError if the count is less than one, or as activeobject.New
+// does.
+func NewLatch(system *actor.System, count int, options ...activeobject.Option) (*Latch, error) {
+	if err := atLeastOne("barrier.NewLatch", "count", count); err != nil {
+		return nil, err
+	}
+	o, err := activeobject.New(system, latches, &latch{left: count}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Latch{o}, nil
+}
+
+// CountDown counts an event. Once the latch is open it fails with *MisuseError: there
+// are more events than was said. (The latch of java.util.concurrent ignores that.)
+func (l *Latch) CountDown() error {
+	_, err := latchCountDown.Call(context.Background(), l.o, none{})
+	return err
+}
+
+// SendCountDown is CountDown as a future.
+func (l *Latch) SendCountDown() activeobject.Future[none] {
+	return latchCountDown.Send(context.Background(), l.o, none{})
+}
+
+// Await waits until the latch is open.
+func (l *Latch) Await(ctx context.Context) error {
+	_, err := latchAwait.Call(ctx, l.o, none{})
+	return err
+}
+
+// TryAwait fails with an error that matches activeobject.ErrRefused if the latch is
+// not open.
+func (l *Latch) TryAwait(ctx context.Context) error {
+	_, err := latchAwait.Try(ctx, l.o, none{})
+	return err
+}
+
+// SendAwait is Await as a future.
+func (l *Latch) SendAwait(ctx context.Context) activeobject.Future[none] {
+	return latchAwait.Send(ctx, l.o, none{})
+}
+
+// AwaitCase is Await as a case for activeobject.Select.
+func (l *Latch) AwaitCase() *activeobject.Case[latch, none, none] {
+	return latchAwait.Case(l.o, none{})
+}
+
+// Count returns how many events are still to come.
+func (l *Latch) Count() (int, error) {
+	return latchCount.Call(context.Background(), l.o, none{})
+}
+
+// SendCount is Count as a future.
+func (l *Latch) SendCount() activeobject.Future[int] {
+	return latchCount.Send(context.Background(), l.o, none{})
+}
+
+// Object returns the shared object, to explain, observe, address or stop it.
+func (l *Latch) Object() *activeobject.Object[latch] { return l.o }
+
+// latch is the state.
+type latch struct {
+	activeobject.Queues
+	left int
+}
+
+func (l *latch) CountDown() (none, error) {
+	if l.left == 0 {
+		return none{}, &MisuseError{Barrier: l.ObjectName(), Operation: "count down", Problem: "it is open already: there are more events than it was made for"}
+	}
+	l.left--
+	return none{}, nil
+}
+
+func (l *latch) Open() bool { return l.left == 0 }
+func (l *latch) Pass()      {}
+func (l *latch) Count() int { return l.left }
+
+var (
+	latches        = activeobject.NewType[latch]("latch")
+	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.NoArg((*latch).CountDown))
+	latchAwait     = activeobject.Entry(latches, "await", activeobject.Do((*latch).Pass)).When("counted down", (*latch).Open)
+	latchCount     = activeobject.Function(latches, "count", activeobject.Get((*latch).Count))
+)

@@ -1,0 +1,189 @@
+package barrier
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+)
+
+// Phaser is a barrier whose parties come and go, and need not wait. It counts phases:
+// one is over, and the next begins, when every party has arrived.
+//
+//	phase, err := phases.Arrive() // done with this phase
+//	…                             // something else meanwhile
+//	err = phases.AwaitPhase(ctx, phase)
+//
+// A party is nobody in particular: what counts is how many there are, and that each
+// arrives once in a phase. Who waits for the end of a phase need not be one. When the
+// last party leaves, the phase is over as well; the next one waits for whoever joins.
+//
+// To arrive cannot be taken back. So if the context of ArriveAndAwait ends while it
+// waits, its party has arrived, the phase goes on, and nothing breaks. It is the phaser
+// of java.util.concurrent, without its tiers and its end.
+type Phaser struct{ o *activeobject.Object[phaser] }
+
+// NewPhaser returns a phaser with so many parties, in phase 0. It fails with
+// *activeobject.ArgumentError if there are less than none, or as activeobject.New does.
+func NewPhaser(system *actor.System, parties int, options ...activeobject.Option) (*Phaser, error) {
+	if parties < 0 {
+		return nil, &activeobject.ArgumentError{Call: "barrier.NewPhaser", Argument: "parties", Problem: fmt.Sprintf("is %d: there may be none at first, but not less", parties)}
+	}
+	o, err := activeobject.New(system, phasers, &phaser{parties: parties}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Phaser{o}, nil
+}
+
+// Join adds a party, and returns the phase, in which it has yet to arrive.
+func (p *Phaser) Join() (phase int, err error) {
+	return phaserJoin.Call(context.Background(), p.o, none{})
+}
+
+// SendJoin is Join as a future.
+func (p *Phaser) SendJoin() activeobject.Future[int] {
+	return phaserJoin.Send(context.Background(), p.o, none{})
+}
+
+// Arrive says that a party has arrived, and returns the phase in which it has. If there
+// is no party it fails with *MisuseError.
+func (p *Phaser) Arrive() (phase int, err error) {
+	return phaserArrive.Call(context.Background(), p.o, none{})
+}
+
+// SendArrive is Arrive as a future.
+func (p *Phaser) SendArrive() activeobject.Future[int] {
+	return phaserArrive.Send(context.Background(), p.o, none{})
+}
+
+// ArriveAndLeave says that a party has arrived in this phase, and is none any more from
+// then on. It returns the phase. If there is no party it fails with *MisuseError.
+func (p *Phaser) ArriveAndLeave() (phase int, err error) {
+	return phaserLeave.Call(context.Background(), p.o, none{})
+}
+
+// SendArriveAndLeave is ArriveAndLeave as a future.
+func (p *Phaser) SendArriveAndLeave() activeobject.Future[int] {
+	return phaserLeave.Send(context.Background(), p.o, none{})
+}
+
+// ArriveAndAwait is Arrive, and AwaitPhase for the phase that it returns. If the party
+// has arrived, but could not wait to the end, the error is an
+// *activeobject.RequeuedError around the context's (or that of a phaser that has been
+// stopped); otherwise it has not arrived.
+func (p *Phaser) ArriveAndAwait(ctx context.Context) (phase int, err error) {
+	return phaserArriveAndAwait.Call(ctx, p.o, none{})
+}
+
+// SendArriveAndAwait is ArriveAndAwait as a future.
+func (p *Phaser) SendArriveAndAwait(ctx context.Context) activeobject.Future[int] {
+	return phaserArriveAndAwait.Send(ctx, p.o, none{})
+}
+
+// AwaitPhase waits until the phase is over, which may have yet to begin.
+func (p *Phaser) AwaitPhase(ctx context.Context, phase int) error {
+	_, err := phaserAwait.Call(ctx, p.o, phase)
+	return err
+}
+
+// TryAwaitPhase fails with an error that matches activeobject.ErrRefused if the phase
+// is not over.
+func (p *Phaser) TryAwaitPhase(ctx context.Context, phase int) error {
+	_, err := phaserAwait.Try(ctx, p.o, phase)
+	return err
+}
+
+// SendAwaitPhase is AwaitPhase as a future of the phase.
+func (p *Phaser) SendAwaitPhase(ctx context.Context, phase int) activeobject.Future[int] {
+	return phaserAwait.Send(ctx, p.o, phase)
+}
+
+// AwaitPhaseCase is AwaitPhase as a case for activeobject.Select.
+func (p *Phaser) AwaitPhaseCase(phase int) *activeobject.Case[phaser, int, int] {
+	return phaserAwait.Case(p.o, phase)
+}
+
+// PhaserStatus is how things are with a Phaser.
+type PhaserStatus struct {
+	Phase   int
+	Parties int
+	Arrived int // of the parties, in this phase
+}
+
+// Status returns how things are.
+func (p *Phaser) Status() (PhaserStatus, error) {
+	return phaserStatus.Call(context.Background(), p.o, none{})
+}
+
+// SendStatus is Status as a future.
+func (p *Phaser) SendStatus() activeobject.Future[PhaserStatus] {
+	return phaserStatus.Send(context.Background(), p.o, none{})
+}
+
+// Object returns the shared object, to explain, observe, address or stop it.
+func (p *Phaser) Object() *activeobject.Object[phaser] { return p.o }
+
+// phaser is the state.
+type phaser struct {
+	activeobject.Queues
+	phase, parties, arrived int
+}
+
+func (p *phaser) Join() int {
+	p.parties++
+	return p.phase
+}
+
+func (p *phaser) Arrive() (phase int, err error) {
+	return p.arrive("arrive", false)
+}
+
+func (p *phaser) ArriveAndLeave() (phase int, err error) {
+	return p.arrive("arrive and leave", true)
+}
+
+func (p *phaser) ArriveAndAwait() (phase int, err error) {
+	phase, err = p.arrive("arrive and await", false)
+	if err != nil || p.Over(phase) {
+		return phase, err
+	}
+	return phaserAwait.Requeue(phase)
+}
+
+// arrive counts a party. All but those that have not arrived are waited for, so that
+// of those who leave, none is.
+func (p *phaser) arrive(operation string, leaves bool) (phase int, err error) {
+	if p.parties == 0 {
+		return 0, &MisuseError{Barrier: p.ObjectName(), Operation: operation, Problem: "there are no parties: Join first"}
+	}
+	if leaves {
+		p.parties--
+	} else {
+		p.arrived++
+	}
+	phase = p.phase
+	if p.arrived == p.parties {
+		p.phase, p.arrived = phase+1, 0
+	}
+	return phase, nil
+}
+
+func (p *phaser) Over(phase int) bool          { return p.phase > phase }
+func (p *phaser) Await(phase int) (int, error) { return phase, nil }
+func (p *phaser) Status() PhaserStatus         { return PhaserStatus{p.phase, p.parties, p.arrived} }
+func phaseOf(phase int) int                    { return phase }
+
+var (
+	phasers      = activeobject.NewType[phaser]("phaser")
+	phaserJoin   = activeobject.Procedure(phasers, "join", activeobject.Get((*phaser).Join))
+	phaserArrive = activeobject.Procedure(phasers, "arrive", activeobject.NoArg((*phaser).Arrive))
+	phaserLeave  = activeobject.Procedure(phasers, "arrive and leave", activeobject.NoArg((*phaser).ArriveAndLeave))
+	phaserStatus = activeobject.Function(phasers, "status", activeobject.Get((*phaser).Status))
+
+	// All who wait for one phase share the answer of the guard.
+	phaserAwait = activeobject.EntryFamily(phasers, "await phase", (*phaser).Await, phaseOf).WhenKey("phase is over", (*phaser).Over)
+
+	phaserArriveAndAwait = activeobject.Procedure(phasers, "arrive and await", activeobject.NoArg((*phaser).ArriveAndAwait))
+)

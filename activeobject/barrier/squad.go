@@ -1,0 +1,147 @@
+package barrier
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+)
+
+// Squad is a squad lock: a leader waits until a herd of workers has gathered, and the
+// herd waits until the leader lets it go.
+//
+//	leader                              each of the herd
+//
+//	                                    work()
+//	squad.WaitForHerd(ctx)     ◄─────   squad.WaitForLeader(ctx)
+//	prepare what comes next                │ waits
+//	squad.LeaderDone()         ─────►      ▼
+//	                                    more work()
+//
+// The trigger is a minimum. Whoever waits when the leader is done goes, however many
+// they are, and nobody who comes later: they wait for the leader's next turn. Who
+// leaves before that, as a context ends, does not count any more.
+type Squad struct{ o *activeobject.Object[squad] }
+
+// NewSquad returns a squad lock whose leader waits for at least so many of the herd. It
+// fails with *activeobject.ArgumentError if the trigger is less than one, or as
+// activeobject.New does.
+func NewSquad(system *actor.System, trigger int, options ...activeobject.Option) (*Squad, error) {
+	if err := atLeastOne("barrier.NewSquad", "trigger", trigger); err != nil {
+		return nil, err
+	}
+	o, err := activeobject.New(system, squads, &squad{trigger: trigger}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Squad{o}, nil
+}
+
+// WaitForLeader is for the herd: it waits until the leader is done. If ctx ends first,
+// the caller was never of the herd.
+func (s *Squad) WaitForLeader(ctx context.Context) error {
+	_, err := squadWaitForLeader.Call(ctx, s.o, none{})
+	return err
+}
+
+// SendWaitForLeader is WaitForLeader as a future.
+func (s *Squad) SendWaitForLeader(ctx context.Context) activeobject.Future[none] {
+	return squadWaitForLeader.Send(ctx, s.o, none{})
+}
+
+// WaitForLeaderCase is WaitForLeader as a case for activeobject.Select. As long as the
+// Select waits, its caller is one of the herd.
+func (s *Squad) WaitForLeaderCase() *activeobject.Case[squad, none, none] {
+	return squadWaitForLeader.Case(s.o, none{})
+}
+
+// WaitForHerd is for the leader: it waits until enough of the herd wait for it.
+func (s *Squad) WaitForHerd(ctx context.Context) error {
+	_, err := squadWaitForHerd.Call(ctx, s.o, none{})
+	return err
+}
+
+// TryWaitForHerd is WaitForHerd if the herd has gathered; else it fails with an error
+// that matches activeobject.ErrRefused.
+func (s *Squad) TryWaitForHerd(ctx context.Context) error {
+	_, err := squadWaitForHerd.Try(ctx, s.o, none{})
+	return err
+}
+
+// SendWaitForHerd is WaitForHerd as a future.
+func (s *Squad) SendWaitForHerd(ctx context.Context) activeobject.Future[none] {
+	return squadWaitForHerd.Send(ctx, s.o, none{})
+}
+
+// WaitForHerdCase is WaitForHerd as a case for activeobject.Select.
+func (s *Squad) WaitForHerdCase() *activeobject.Case[squad, none, none] {
+	return squadWaitForHerd.Case(s.o, none{})
+}
+
+// LeaderDone lets go of all of the herd that wait, and returns how many went. Without
+// a WaitForHerd since the last LeaderDone it fails with *MisuseError: it would leave
+// those behind that have yet to come. It may let go of less than the trigger, if some
+// have left since.
+func (s *Squad) LeaderDone() (int, error) {
+	return squadLeaderDone.Call(context.Background(), s.o, none{})
+}
+
+// SendLeaderDone is LeaderDone as a future.
+func (s *Squad) SendLeaderDone() activeobject.Future[int] {
+	return squadLeaderDone.Send(context.Background(), s.o, none{})
+}
+
+// Gathered returns how many of the herd wait. It does not wait for anything.
+func (s *Squad) Gathered() int { return squadWaitForLeader.Waiting(s.o) }
+
+// Object returns the shared object, to explain, observe, address or stop it.
+func (s *Squad) Object() *activeobject.Object[squad] { return s.o }
+
+// squad is the state. The leader closes the gate itself, when nobody is left of those
+// that waited: the last of them might do it, but leave, as its context ends, instead of
+// going through. Since whoever waits inside goes before anybody arrives, nobody else
+// sees the gate open.
+type squad struct {
+	activeobject.Queues
+	trigger  int
+	gathered bool // the leader has seen the herd
+	open     bool
+	gone     int // through the open gate
+}
+
+func (s *squad) HerdIsHere() bool { return s.Waiting(squadWaitForLeader) >= s.trigger }
+func (s *squad) WaitForHerd()     { s.gathered = true }
+
+func (s *squad) LeaderDone() (int, error) {
+	if !s.gathered {
+		return 0, &MisuseError{Barrier: s.ObjectName(), Operation: "leader done", Problem: "the leader has not waited for the herd"}
+	}
+	s.gathered, s.open = false, true
+	return squadClose.Requeue(none{}, activeobject.Commit)
+}
+
+func (s *squad) Open() bool     { return s.open }
+func (s *squad) GoThrough()     { s.gone++ }
+func (s *squad) HerdGone() bool { return s.Waiting(squadWaitForLeader) == 0 }
+
+func (s *squad) Close() (gone int) {
+	gone = s.gone
+	s.open, s.gone = false, 0
+	return gone
+}
+
+var (
+	squads             = activeobject.NewType[squad]("squad lock")
+	squadWaitForLeader = activeobject.Entry(squads, "wait for leader", activeobject.Do((*squad).GoThrough)).When("leader is done", (*squad).Open)
+
+	// Their guards and bodies name other operations.
+	squadWaitForHerd *activeobject.Operation[squad, none, none]
+	squadLeaderDone  *activeobject.Operation[squad, none, int]
+	squadClose       *activeobject.Operation[squad, none, int]
+)
+
+func init() {
+	squadWaitForHerd = activeobject.Entry(squads, "wait for herd", activeobject.Do((*squad).WaitForHerd)).WhenWaiting("herd is here", (*squad).HerdIsHere)
+	squadLeaderDone = activeobject.Procedure(squads, "leader done", activeobject.NoArg((*squad).LeaderDone))
+	squadClose = activeobject.Entry(squads, "close", activeobject.Get((*squad).Close)).WhenWaiting("herd has gone", (*squad).HerdGone)
+}
