@@ -19,26 +19,24 @@ func TestCoaster(t *testing.T) {
 }
 
 func TestWhoGivesUpHasLeftHisSeat(t *testing.T) {
-	object := activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), cars, &Car{}, objecttest.Checked(t)))
+	state := &Car{}
+	object := activeobject.Must(activeobject.New(objecttest.NewSystem(t), cars, state, objecttest.Checked(t)))
 	ctx, giveUp := context.WithCancel(t.Context())
 	fickle := ride.Send(ctx, object, 0)
 	for who := range seats {
 		ride.Send(t.Context(), object, 1+who)
 	}
-	if n := ride.Waiting(object); n != 1 {
-		t.Fatalf("%d wait for a seat, instead of 1", n)
-	}
+	objecttest.Waiting(t, object, getOff, seats)
+	objecttest.Waiting(t, object, ride, 1) // the last of them
 	giveUp()
 	fickle.Await(t.Context())
-	if _, err := depart.Call(t.Context(), object, none{}); err != nil {
-		t.Error(err)
+	for _, op := range []*activeobject.Operation[Car, none, none]{depart, arrive} {
+		if _, err := op.Call(t.Context(), object, none{}); err != nil {
+			t.Error(err)
+		}
 	}
-	late := ride.Send(t.Context(), object, 5)
-	if n := ride.Waiting(object); n != 1 || late.Ready() {
-		t.Errorf("he boards while it runs")
-	}
-	if _, err := arrive.Call(t.Context(), object, none{}); err != nil || getOff.Waiting(object) != 1 {
-		t.Errorf("it is back, with %d in it: %v", getOff.Waiting(object), err)
+	if got := state.story[len(state.story)-seats:]; !slices.Equal(got, []event{{"gets off", 1}, {"gets off", 2}, {"gets off", 3}, {"gets off", 4}}) {
+		t.Errorf("at last %v", got)
 	}
 }
 

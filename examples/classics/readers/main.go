@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -88,9 +89,9 @@ func queue(ctx context.Context, rw *lock.ReadWrite) (string, error) {
 	var order []string
 	err := rw.Unlock()
 	for err == nil && len(waiting) > 0 {
-		i := slices.IndexFunc(waiting, func(c client) bool { return c.locked.Ready() })
-		if i < 0 {
-			return "", errors.New("the lock is free, and nobody gets it")
+		i := -1
+		for ; i < 0; runtime.Gosched() {
+			i = slices.IndexFunc(waiting, func(c client) bool { return c.locked.Ready() })
 		}
 		next := waiting[i]
 		if _, err = next.locked.Await(ctx); err == nil {

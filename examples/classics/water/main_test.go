@@ -18,23 +18,23 @@ func TestWater(t *testing.T) {
 }
 
 func TestAnAtomThatGivesUpDoesNotCount(t *testing.T) {
-	state := &Vessel{}
-	vessel := activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), vessels, state, objecttest.Checked(t)))
+	vessel := activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), vessels, &Vessel{}, objecttest.Checked(t)))
 	ctx, giveUp := context.WithCancel(t.Context())
 	fickle := hydrogen.Send(ctx, vessel, none{})
 	first := hydrogen.Send(t.Context(), vessel, none{})
 	giveUp()
 	fickle.Await(t.Context())
 	o := oxygen.Send(t.Context(), vessel, none{})
-	if first.Ready() || o.Ready() {
-		t.Fatal("there is but one hydrogen")
-	}
+	objecttest.Waiting(t, vessel, oxygen, 1) // as there is but one hydrogen
 	second, third := hydrogen.Send(t.Context(), vessel, none{}), hydrogen.Send(t.Context(), vessel, none{})
-	if !first.Ready() || !second.Ready() || !o.Ready() || third.Ready() {
-		t.Error("not the first two")
+	for _, atom := range []activeobject.Future[int]{o, first, second} {
+		if molecule, err := atom.Await(t.Context()); molecule != 1 || err != nil {
+			t.Errorf("it is of molecule %d: %v", molecule, err)
+		}
 	}
-	if state.molecules != 1 || state.places != 0 {
-		t.Errorf("%d molecules, and %d places", state.molecules, state.places)
+	objecttest.Waiting(t, vessel, hydrogen, 1)
+	if third.Ready() {
+		t.Error("the third hydrogen slips in")
 	}
 }
 
