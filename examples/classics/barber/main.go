@@ -77,8 +77,8 @@ func run(ctx context.Context, out io.Writer, n int) error {
 	return err
 }
 
-// day begins with a customer who is hard to please. Meanwhile the others come, all at
-// once, and he is not content before so many have left as can find no chair.
+// day begins with a customer who is hard to please: he is not content before all the
+// others have come, and each of them has sat down or left.
 func day(ctx context.Context, system *actor.System) error {
 	state := &Barber{}
 	barber, err := activeobject.New(system, barbers, state)
@@ -86,30 +86,37 @@ func day(ctx context.Context, system *actor.System) error {
 		return err
 	}
 	defer barber.Stop()
-	enough, err := barrier.NewLatch(system, crowd-chairs)
+	come, err := barrier.NewLatch(system, crowd)
 	if err != nil {
 		return err
 	}
-	defer enough.Object().Stop()
+	defer come.Object().Stop()
 
 	var left [1 + crowd]bool
 	street, ctx := errgroup.WithContext(ctx)
-	comes := func(c Customer) {
-		street.Go(func() error {
-			_, err := cut.Call(ctx, barber, c)
-			if errors.Is(err, activeobject.ErrFull) {
-				left[c.number] = true
-				return enough.CountDown() // which fails if that is one too many
+	var others []func() error
+	for i := range crowd {
+		others = append(others, func() error {
+			haircut := cut.Send(ctx, barber, Customer{1 + i, func(context.Context) error { return nil }})
+			if err := come.CountDown(); err != nil {
+				return err
+			}
+			_, err := haircut.Await(ctx)
+			if left[1+i] = errors.Is(err, activeobject.ErrFull); left[1+i] {
+				return nil
 			}
 			return err
 		})
 	}
-	comes(Customer{0, func(ctx context.Context) error {
-		for i := range crowd {
-			comes(Customer{1 + i, func(context.Context) error { return nil }})
-		}
-		return enough.Await(ctx)
-	}})
+	street.Go(func() error {
+		_, err := cut.Call(ctx, barber, Customer{0, func(ctx context.Context) error {
+			for _, other := range others {
+				street.Go(other)
+			}
+			return come.Await(ctx)
+		}})
+		return err
+	})
 	if err := street.Wait(); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -103,6 +104,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 			if _, err := depart.Call(ctx, object, none{}); err != nil {
 				return err
 			}
+			runtime.Gosched() // it runs, and others come
 			if _, err := arrive.Call(ctx, object, none{}); err != nil {
 				return err
 			}

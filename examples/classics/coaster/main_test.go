@@ -18,16 +18,15 @@ func TestCoaster(t *testing.T) {
 	rehearsal.Of(t, run, 500, "The car ran 500 times, always with 4 passengers; nobody boarded meanwhile, nor before all had got off.\n")
 }
 
-func TestWhoGivesUpHasLeftHisSeat(t *testing.T) {
-	state := &Car{}
-	object := activeobject.Must(activeobject.New(objecttest.NewSystem(t), cars, state, objecttest.Checked(t)))
+func TestWhoGivesUpHasLeftHisSeatAndWhoWaitsBoardsWhenAllHaveGotOff(t *testing.T) {
+	object := activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), cars, &Car{}, objecttest.Checked(t)))
 	ctx, giveUp := context.WithCancel(t.Context())
 	fickle := ride.Send(ctx, object, 0)
-	for who := range seats {
+	for who := range seats + 2 {
 		ride.Send(t.Context(), object, 1+who)
 	}
 	objecttest.Waiting(t, object, getOff, seats)
-	objecttest.Waiting(t, object, ride, 1) // the last of them
+	objecttest.Waiting(t, object, ride, 3) // one of whom is to have the seat
 	giveUp()
 	fickle.Await(t.Context())
 	for _, op := range []*activeobject.Operation[Car, none, none]{depart, arrive} {
@@ -35,9 +34,14 @@ func TestWhoGivesUpHasLeftHisSeat(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := state.story[len(state.story)-seats:]; !slices.Equal(got, []event{{"gets off", 1}, {"gets off", 2}, {"gets off", 3}, {"gets off", 4}}) {
-		t.Errorf("at last %v", got)
-	}
+	objecttest.Waiting(t, object, getOff, 2)
+	object.View(t.Context(), func(c *Car) error {
+		want := []event{{"gets off", 1}, {"gets off", 2}, {"gets off", 3}, {"gets off", 4}, {"boards", 5}, {"boards", 6}}
+		if got := c.story[len(c.story)-len(want):]; !slices.Equal(got, want) {
+			t.Errorf("at last %v, instead of %v", got, want)
+		}
+		return nil
+	})
 }
 
 func TestCheckFinds(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -79,6 +80,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 				}
 				used[i]++
 				used[next(i)]++
+				runtime.Gosched() // he eats, and others try to
 				if _, err := putDown.Call(ctx, table, i); err != nil {
 					return err
 				}

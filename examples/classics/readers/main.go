@@ -112,6 +112,7 @@ func crowd(ctx context.Context, rw *lock.ReadWrite, n int) error {
 		if err := in.enter(reader); err != nil {
 			return err
 		}
+		runtime.Gosched() // he reads, and others come
 		if page.front != page.back {
 			return errors.New("somebody reads what is half written")
 		}
@@ -123,6 +124,7 @@ func crowd(ctx context.Context, rw *lock.ReadWrite, n int) error {
 			return err
 		}
 		page.front++
+		runtime.Gosched() // he writes, and others come
 		page.back++
 		return nil
 	}

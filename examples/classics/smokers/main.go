@@ -23,6 +23,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -112,6 +113,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 					return nil
 				}
 				if err == nil {
+					runtime.Gosched() // he smokes, and others wait
 					_, err = putOut.Call(ctx, table, has)
 				}
 				if err != nil {
