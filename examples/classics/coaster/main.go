@@ -66,7 +66,8 @@ func (c *Car) Board(who int) (none, error) {
 
 func (c *Car) GetOff(who int) { c.tell("gets off", who) }
 
-// Depart is the car's, as is Arrive, which returns when all have got off.
+// Depart is the car's, as is Arrive, which returns when all have got off. That they do
+// without fail, so it commits to wait for it.
 func (c *Car) Depart() {
 	c.phase = running
 	c.tell("departs", car)
@@ -75,7 +76,7 @@ func (c *Car) Depart() {
 func (c *Car) Arrive() (none, error) {
 	c.phase = unloading
 	c.tell("arrives", car)
-	return open.Requeue(none{})
+	return open.Requeue(none{}, activeobject.Commit)
 }
 
 func (c *Car) Open() { c.phase = boarding }

@@ -42,7 +42,7 @@ func check(story []event, n int) error {
 			inside[e.who] = e.group
 		case e.what == wakes:
 			if awake || len(inside) != e.group.size() {
-				return fmt.Errorf("Santa wakes for %s, with %d inside", e.group, len(inside))
+				return fmt.Errorf("%s: Santa wakes, with %d inside", e.group, len(inside))
 			}
 			awake = true
 			times[e.group]++
@@ -54,7 +54,7 @@ func check(story []event, n int) error {
 		}
 	}
 	if times[team] < n || times[problems] < n {
-		return fmt.Errorf("Santa has delivered toys %d times and helped %d times, instead of %d", times[team], times[problems], n)
+		return fmt.Errorf("toys were delivered %d times, and elves helped %d times, instead of %d", times[team], times[problems], n)
 	}
 	return nil
 }

@@ -50,72 +50,85 @@ func (g Group) size() int {
 	return helped
 }
 
-// Stable is the shared object, Santa's door. Who is inside need not be counted: it is
-// those who wait for leave. Who gives up and goes is not inside any more.
+// Stable is the shared object. Who is inside need not be counted: it is those who wait
+// to leave. Who gives up and goes is not inside any more.
 type Stable struct {
 	activeobject.Queues
+	phase  phase
 	inside Group // who is, if anybody is
-	open   bool  // to go out
 	story  []event
 }
 
-// empty says that nobody is inside; and room that the group is not complete.
-func (s *Stable) empty() bool { return s.Waiting(leave) == 0 }
-func (s *Stable) room(g Group) bool {
-	return s.inside == g && !s.empty() && s.Waiting(leave) < g.size()
-}
+type phase int
 
-// A group comes in when it is complete outside, and Santa has let the last one out.
-// These are the guards of the two entries.
+const (
+	gathering phase = iota
+	served          // by Santa
+	leaving
+)
+
+// A group comes in when all of it is outside, and nobody inside. These are the guards of
+// the two entries: more of the group that is coming in, or the first of the next one.
 func (s *Stable) TeamIsBack() bool {
-	return !s.open && (s.room(team) || s.empty() && s.Waiting(back) >= reindeer)
+	return s.more(team) || s.next() && s.Waiting(back) >= reindeer
 }
-func (s *Stable) ProblemsAreThree() bool {
-	return !s.open && (s.room(problems) || s.empty() && s.Waiting(stuck) >= helped && s.Waiting(back) < reindeer)
+func (s *Stable) ThreeAreStuck() bool {
+	return s.more(problems) || s.next() && s.Waiting(stuck) >= helped && s.Waiting(back) < reindeer
 }
 
-func (s *Stable) Back(who int) (none, error)  { return s.comeIn(team, who) }
-func (s *Stable) Stuck(who int) (none, error) { return s.comeIn(problems, who) }
+func (s *Stable) next() bool { return s.phase == gathering && s.Empty() }
+func (s *Stable) more(g Group) bool {
+	return s.phase == gathering && s.inside == g && !s.Empty() && s.Waiting(leave) < g.size()
+}
 
-func (s *Stable) comeIn(g Group, who int) (none, error) {
-	s.inside = g
-	s.story = append(s.story, event{comes, g, who, s.Waiting(back)})
-	return leave.Requeue(who)
+// comeIn is the first half of the two entries; leave is the second.
+func comeIn(g Group) func(*Stable, int) (none, error) {
+	return func(s *Stable, who int) (none, error) {
+		s.inside = g
+		s.story = append(s.story, event{comes, g, who, s.Waiting(back)})
+		return leave.Requeue(who)
+	}
+}
+
+func (s *Stable) Leaving() bool { return s.phase == leaving }
+func (s *Stable) Leave(who int) {
+	s.story = append(s.story, event{what: leaves, group: s.inside, who: who})
 }
 
 // Complete is the guard of Wake.
-func (s *Stable) Complete() bool { return !s.open && !s.empty() && s.Waiting(leave) == s.inside.size() }
+func (s *Stable) Complete() bool {
+	return s.phase == gathering && !s.Empty() && s.Waiting(leave) == s.inside.size()
+}
 
 func (s *Stable) Wake() Group {
+	s.phase = served
 	s.story = append(s.story, event{what: wakes, group: s.inside})
 	return s.inside
 }
 
-// LetGo opens the door, and closes it behind the last.
+// LetGo is over when all have gone, which nobody can keep them from: so it commits to
+// wait for that, and Santa does not give up in between.
 func (s *Stable) LetGo() (none, error) {
-	s.open = true
-	return shut.Requeue(none{})
+	s.phase = leaving
+	return sleep.Requeue(none{}, activeobject.Commit)
 }
 
-func (s *Stable) Open() bool { return s.open }
-func (s *Stable) Leave(who int) {
-	s.story = append(s.story, event{what: leaves, group: s.inside, who: who})
-}
-func (s *Stable) Shut() { s.open = false }
+func (s *Stable) Empty() bool { return s.Waiting(leave) == 0 }
+func (s *Stable) Sleep()      { s.phase = gathering }
 
 var (
 	stables = activeobject.NewType[Stable]("stable")
-	leave   = activeobject.Entry(stables, "leave", activeobject.Put((*Stable).Leave)).When("Santa lets them go", (*Stable).Open)
-	shut    = activeobject.Entry(stables, "shut", activeobject.Do((*Stable).Shut)).WhenWaiting("all have gone", (*Stable).empty)
-	letGo   = activeobject.Procedure(stables, "let go", activeobject.NoArg((*Stable).LetGo))
+	leave   = activeobject.Entry(stables, "leave", activeobject.Put((*Stable).Leave)).When("Santa lets them go", (*Stable).Leaving)
 	wake    = activeobject.Entry(stables, "wake", activeobject.Get((*Stable).Wake)).WhenWaiting("a group is complete", (*Stable).Complete)
+	sleep   = activeobject.Entry(stables, "sleep", activeobject.Do((*Stable).Sleep)).WhenWaiting("all have gone", (*Stable).Empty)
+	letGo   = activeobject.Procedure(stables, "let go", activeobject.NoArg((*Stable).LetGo))
 
-	back, stuck *activeobject.Operation[Stable, int, none] // whose guards ask how many wait for them
+	back, stuck *activeobject.Operation[Stable, int, none] // their guards name them
 )
 
 func init() {
-	back = activeobject.Entry(stables, "back", (*Stable).Back).WhenWaiting("all reindeer are back", (*Stable).TeamIsBack)
-	stuck = activeobject.Entry(stables, "stuck", (*Stable).Stuck).WhenWaiting("three elves are stuck, and not all reindeer back", (*Stable).ProblemsAreThree)
+	back = activeobject.Entry(stables, "back", comeIn(team)).WhenWaiting("all reindeer are back", (*Stable).TeamIsBack)
+	stuck = activeobject.Entry(stables, "stuck", comeIn(problems)).WhenWaiting("three are stuck, and not all reindeer back", (*Stable).ThreeAreStuck)
 }
 
 // run goes on until Santa has delivered toys n times, and helped n times.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -55,6 +56,26 @@ func TestAGroupIsNotComplete(t *testing.T) {
 	if _, err := wake.Try(t.Context(), stable, none{}); err == nil {
 		t.Error("Santa wakes")
 	}
+}
+
+func TestWhoGivesUpIsNotReplacedWhileSantaIsAtWork(t *testing.T) {
+	stable := activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), stables, &Stable{}, objecttest.Checked(t)))
+	ctx, giveUp := context.WithCancel(t.Context())
+	stuck.Send(t.Context(), stable, 0)
+	stuck.Send(t.Context(), stable, 1)
+	fickle := stuck.Send(ctx, stable, 2)
+	objecttest.Waiting(t, stable, leave, helped)
+	if _, err := wake.Call(t.Context(), stable, none{}); err != nil {
+		t.Fatal(err)
+	}
+	giveUp()
+	fickle.Await(t.Context())
+	stuck.Send(t.Context(), stable, 3)
+	objecttest.Waiting(t, stable, stuck, 1)
+	if _, err := letGo.Call(t.Context(), stable, none{}); err != nil {
+		t.Error(err)
+	}
+	objecttest.Waiting(t, stable, leave, 0)
 }
 
 func TestCheckFinds(t *testing.T) {

@@ -41,7 +41,8 @@ type Vessel struct {
 // TwoWait is the guard of Oxygen.
 func (v *Vessel) TwoWait() bool { return v.places == 0 && v.Waiting(hydrogen) >= 2 }
 
-// Oxygen begins a molecule. It returns the number of that, and so does Hydrogen.
+// Oxygen begins a molecule. It returns the number of that, and so does Hydrogen. The two
+// that wait come next; if one of them gives up just now, its place is for another.
 func (v *Vessel) Oxygen() int {
 	v.molecules++
 	v.places = 2
