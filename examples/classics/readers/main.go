@@ -7,9 +7,9 @@
 //
 // The lock is ready-made: lock.ReadWrite, by three constructors. What goes wrong
 // elsewhere, and why not here:
-//   - Barging: the paper's second solution has five semaphores, and still a reader can
-//     get in before a writer who came first, depending on whom a semaphore wakes. Here
-//     all stand in one line, and the three kinds are three orders of it.
+//   - Barging: the paper's second solution takes five semaphores, one of them only to
+//     keep readers from getting in before a writer who waits. Here all stand in one line,
+//     and the three kinds are three orders of it.
 //   - Starvation: readers that overlap keep a writer out for ever, and writers likewise
 //     keep readers out. That is what the first two kinds are; the fair one has a bound.
 //   - A lock that nobody releases, as its holder has failed: WithLock releases it.

@@ -8,12 +8,12 @@
 //
 // What goes wrong elsewhere, and why not here:
 //   - A group that is not one: Trono's own solution by semaphores lets Santa go before
-//     all nine are in harness (Ben-Ari, 1998). Here those count as in who wait to be let
-//     go, and Santa waits until these are nine.
+//     all nine are in harness, if one of them is slow (M. Ben-Ari, 1998). Here those are
+//     in who wait to leave, and Santa's guard is that these are nine.
 //   - Barging: a fourth elf slips in as the three go out. Here the guard of the next
 //     group also says that the last one has gone.
-//   - Santa's choice between two conditions, which took Ben-Ari a protected object in
-//     front of Santa. Here it is a word in the guard of the elves.
+//   - Who is first, if both conditions hold: whoever happens to wake Santa. Here it is
+//     half a line in the guard of the elves.
 package main
 
 import (
