@@ -93,7 +93,7 @@ func ExampleOn() {
 // A call that comes back to an object that it is inside of is an error, which names the
 // chain, and not a hang.
 func ExampleNew_circle() {
-	type branch struct{ head *activeobject.Object[Account] }
+	type branch struct{}
 	branches := activeobject.NewType[branch]("branch")
 	var report *activeobject.Operation[branch, *activeobject.Object[branch], int64]
 	report = activeobject.FunctionCtx(branches, "report", func(_ *branch, ctx context.Context, other *activeobject.Object[branch]) (int64, error) {
