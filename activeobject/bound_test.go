@@ -67,6 +67,36 @@ func TestAFullQueueRefusesOneMore(t *testing.T) {
 	}
 }
 
+// Whoever comes before it is decided who starts, is let in until it is: then there may be
+// too many, and the latest are turned away before the body has run.
+func TestABoundHoldsBehindARequestThatWaitedForItsThread(t *testing.T) {
+	typ := activeobject.NewType[None]("slow")
+	work := activeobject.ProcedureCtx(typ, "work", func(_ *None, ctx context.Context, leave chan None) (None, error) {
+		<-leave
+		return None{}, nil
+	}).Bounded(3, activeobject.Refuse)
+	everywhere(t, func(t *testing.T, s *scene) {
+		o := newObject(t, s, typ, &None{})
+		leave := make(chan None)
+		ended := make(chan outcome[None], 6)
+		for range 6 {
+			f := work.Send(background, o, leave)
+			go func() {
+				_, err := f.Await(background)
+				ended <- outcome[None]{err: err}
+			}()
+		}
+		for range 2 {
+			require.ErrorIs(t, soon(t, s.system, ended).err, activeobject.ErrFull)
+		}
+		require.Equal(t, 3, work.Waiting(o))
+		close(leave)
+		for range 4 {
+			require.NoError(t, soon(t, s.system, ended).err)
+		}
+	})
+}
+
 func TestAFullQueueDropsItsOldest(t *testing.T) {
 	for entry, make := range bounds(2, activeobject.DropOldest) {
 		l, options := make()

@@ -86,6 +86,9 @@ func (m *Mailbox) fan(out *Request) {
 			m.begun(r)
 		}
 		m.changed()
+		if m.config.bounded {
+			m.report(m.kernel().Failed) // for whom there is no room behind r
+		}
 		m.mu.Unlock() // the object is still ours: whoever comes meanwhile leaves the decision to us
 		out.settle()
 		out = nil

@@ -608,6 +608,9 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 			return
 		}
 		m.changed() // or release says so
+		if m.config.bounded {
+			m.report(m.kernel().Failed) // for whom there is no room behind r
+		}
 		switch {
 		case err == kernel.ErrNoThread:
 			m.hand(out)

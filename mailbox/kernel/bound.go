@@ -66,6 +66,11 @@ func (k *Kernel) stuck(r *Request) bool {
 	case k.settled == k.step-1:
 		return k.barred(r.Op) || k.outside(r) != nil
 	}
+	return k.blocked()
+}
+
+// blocked reports whether everybody who waits conflicts with something that runs.
+func (k *Kernel) blocked() bool {
 	for op := range k.queues {
 		if q := &k.queues[op]; q.queued()+q.tries > 0 && !k.barred(op) {
 			return false

@@ -25,7 +25,7 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 			}
 		}
 	}
-	if w.hasFailed() {
+	if w.hasFailed() || w.ref.overflowed {
 		return // the counts have changed since the choice was made
 	}
 	count := func(op int) int {

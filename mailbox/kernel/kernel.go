@@ -810,6 +810,11 @@ func (k *Kernel) start(r *Request) {
 	r.state = Running
 	k.running.push(r)
 	k.begin(r.Op)
+	if k.bounded && k.blocked() {
+		k.settled = k.step // nobody else starts before this one has ended, and there may be too many for that
+		k.turnBack()
+		k.overflow()
+	}
 }
 
 func (k *Kernel) begin(op int) {

@@ -32,6 +32,7 @@ type reference struct {
 	extras   []*call // requeued beyond a bound, until nothing more can start
 	loose    []line  // lines of families whose first has left
 
+	overflowed bool          // the last start has left somebody waiting for whom there is no room
 	knownFalse map[line]int  // guards that are shared, said false, and nothing changed since: the version they said it of
 	version    int           // starts and ends of what changes the state
 	checks     []declaration // to be checked, in the order in which the operations have ended
@@ -215,7 +216,7 @@ func (s *reference) arrive(c *call) {
 	s.register(c)
 	stays := s.barred(c.op) || s.aheadAtGate(c) != nil
 	s.gate = append(s.gate, c)
-	s.settled = s.closed == nil && (s.settled && stays || !slices.ContainsFunc(slices.Concat(s.inside, s.gate), func(w *call) bool { return !s.barred(w.op) }))
+	s.settled = s.closed == nil && (s.settled && stays || s.blocked())
 	if s.settled {
 		back := s.turnBack()
 		if (s.overflow() || back) && slices.Contains(s.gate, c) {
@@ -644,6 +645,21 @@ func (s *reference) start(c *call) {
 	s.settled = false
 	s.running = append(s.running, c)
 	s.started(c.op)
+	s.overflowed = false
+	if s.bounded() && s.blocked() {
+		s.settled = s.closed == nil
+		back := s.turnBack()
+		s.overflowed = s.overflow() || back
+	}
+}
+
+// blocked reports whether everybody who waits conflicts with something that runs.
+func (s *reference) blocked() bool {
+	return !slices.ContainsFunc(slices.Concat(s.inside, s.gate), func(w *call) bool { return !s.barred(w.op) })
+}
+
+func (s *reference) bounded() bool {
+	return s.rules.Bound.Overflow != kernel.Unbounded || slices.ContainsFunc(s.rules.Operations, func(o kernel.Operation) bool { return o.Bound.Overflow != kernel.Unbounded })
 }
 
 // bypass counts a bypass of all that c passes by starting, or only asks who they are.
