@@ -3,37 +3,17 @@ package barrier
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		// It is patient, as protoactor's throttle of dead letters leaves one that ends
-		// after a second.
-		var err error
-		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-			if err = goleak.Find(); err == nil {
-				break
-			}
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 var background = context.Background()
 

@@ -2,43 +2,19 @@ package buffer_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		if err := noLeaks(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// noLeaks returns an error if goroutines are left over. It is patient, as
-// protoactor's throttle of dead letters leaves one that ends after a second.
-func noLeaks() (err error) {
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-		if err = goleak.Find(); err == nil {
-			return nil
-		}
-	}
-	return err
-}
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 var background = context.Background()
 

@@ -2,15 +2,11 @@ package lock_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/lock"
@@ -18,27 +14,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 && flag.Lookup("test.bench").Value.String() == "" { // benchmarks may keep their systems
-		if err := noLeaks(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// noLeaks returns an error if goroutines are left over. It is patient, as
-// protoactor's throttle of dead letters leaves one that ends after a second.
-func noLeaks() (err error) {
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-		if err = goleak.Find(); err == nil {
-			return nil
-		}
-	}
-	return err
-}
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 type None = activeobject.None
 

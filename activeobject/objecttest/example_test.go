@@ -13,6 +13,8 @@ import (
 	"github.com/sluice-go/sluice/guards"
 )
 
+func TestMain(m *testing.M) { objecttest.Main(m) }
+
 // Buffer is the object under test of most examples.
 type Buffer struct{ items []string }
 

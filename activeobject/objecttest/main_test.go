@@ -4,39 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluice-go/sluice/activeobject"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		if err := noLeaks(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// noLeaks returns an error if goroutines are left over. It is patient, as
-// protoactor's throttle of dead letters leaves one that ends after a second.
-func noLeaks() (err error) {
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-		if err = goleak.Find(); err == nil {
-			return nil
-		}
-	}
-	return err
-}
 
 type None = activeobject.None
 

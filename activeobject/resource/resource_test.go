@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/sluice-go/sluice/activeobject"
@@ -25,24 +23,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		// It is patient, as protoactor's throttle of dead letters leaves one that ends
-		// after a second.
-		var err error
-		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-			if err = goleak.Find(); err == nil {
-				break
-			}
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 var background = context.Background()
 

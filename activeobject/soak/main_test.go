@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -29,27 +28,7 @@ var (
 	quiet      = slog.New(slog.DiscardHandler)
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		if err := noLeaks(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// noLeaks returns an error if goroutines are left over. It is patient, as
-// protoactor's throttle of dead letters leaves one that ends after a second.
-func noLeaks() (err error) {
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		if err = goleak.Find(); err == nil {
-			return nil
-		}
-	}
-	return err
-}
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 // seed returns the seed of the test, and has it said if the test fails.
 func seed(t *testing.T) uint64 {

@@ -17,6 +17,7 @@ import (
 	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -818,7 +819,7 @@ func TestEveryRequestIsInTheLedger(t *testing.T) {
 			t.Logf("in round %d", nth)
 			return
 		}
-		if err := noLeaks(); err != nil {
+		if err := objecttest.NoLeaks(); err != nil {
 			t.Fatal(err)
 		}
 		heap = grown(t, heap, nth)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,31 +18,12 @@ import (
 	"time"
 
 	proto "github.com/asynkron/protoactor-go/actor"
-	"go.uber.org/goleak"
 
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := noLeaks(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// noLeaks returns an error if goroutines are left over. It is patient, as protoactor's
-// throttle of dead letters leaves one that ends after a second.
-func noLeaks() (err error) {
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-		if err = goleak.Find(); err == nil {
-			return nil
-		}
-	}
-	return err
-}
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 

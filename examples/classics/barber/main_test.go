@@ -5,12 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/examples/classics/internal/rehearsal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 func TestBarber(t *testing.T) {
 	rehearsal.Of(t, run, 200,

@@ -5,14 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/examples/classics/internal/rehearsal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 func TestCoaster(t *testing.T) {
 	rehearsal.Of(t, run, 500, "The car ran 500 times, always with 4 passengers; nobody boarded meanwhile, nor before all had got off.\n")

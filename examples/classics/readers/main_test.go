@@ -3,12 +3,11 @@ package main
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/examples/classics/internal/rehearsal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 func TestReaders(t *testing.T) {
 	rehearsal.Of(t, run, 500, `fair           r1 w1 r2 w2 come, and get it: r1 w1 r2 w2. Then 8 have read and written 500 times, all writers alone.

@@ -5,14 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/examples/classics/internal/rehearsal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 func TestSanta(t *testing.T) {
 	rehearsal.Of(t, run, 200, "Santa has delivered toys at least 200 times, with all 9 reindeer, and helped elves as often, 3 at a time; and never elves before reindeer.\n")

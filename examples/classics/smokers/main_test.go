@@ -3,14 +3,12 @@ package main
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/examples/classics/internal/rehearsal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 func TestSmokers(t *testing.T) {
 	rehearsal.Of(t, run, 1000,

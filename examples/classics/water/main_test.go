@@ -4,14 +4,12 @@ import (
 	"context"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/examples/classics/internal/rehearsal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { objecttest.Main(m) }
 
 func TestWater(t *testing.T) {
 	rehearsal.Of(t, run, 300, "3000 molecules, each of two H and one O, one after the other.\n")
