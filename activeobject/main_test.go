@@ -47,6 +47,9 @@ type scene struct {
 // borrows reports whether the scene's bodies run on the goroutines of callers.
 func (s *scene) borrows() bool { return s.name != "pooled" && s.name != "dedicated" }
 
+// lends reports whether leaf bodies run on the goroutines of others, too.
+func (s *scene) lends() bool { return s.borrows() && s.name != "synchronizer" }
+
 // everywhere runs a test for objects of every configuration. All of them keep
 // the same promises.
 func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {

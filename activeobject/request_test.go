@@ -369,7 +369,8 @@ func TestThoseWhoNeverLookCostNothingLasting(t *testing.T) {
 		return m.HeapAlloc
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(8, activeobject.Refuse))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(8, activeobject.Refuse),
+			activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 })) // or it has a goroutine for each
 		pid := o.PID()
 		many := func(n int) {
 			ctx, cancel := context.WithCancel(background)
