@@ -1150,8 +1150,11 @@ func (k *Kernel) wouldWait(r *Request) error {
 // alone is as false for them as it is for those inside. (One over waiting counts
 // may open when they come in.) A request that has been requeued was inside before
 // all of them.
-func (k *Kernel) outside(r *Request) *Request {
-	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+func (k *Kernel) outside(r *Request) *Request { return k.outsideFrom(r, 0) }
+
+// outsideFrom is outside for operations from the given one on.
+func (k *Kernel) outsideFrom(r *Request, from int) *Request {
+	for op := k.gated.Next(from); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
 		if head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
 			continue
