@@ -177,6 +177,11 @@ func (m *Mailbox) turnsAway(r *Request) error {
 	if m.closed != nil {
 		return m.closed.err
 	}
+	if r.called() {
+		if err := m.reentered(r); err != nil {
+			return err
+		}
+	}
 	return r.gone()
 }
 
