@@ -156,9 +156,12 @@ func (m *Mailbox) begun(r *Request) {
 // left is what is to be done when r, which was started, has left the running queue. It is
 // called with mu held, and returns with mu held, but lets go of it in between. It
 // reports whether the caller is the owner now, and so has to decide.
-func (m *Mailbox) left(r *Request) (owner bool) {
+//
+// The frame is that of the body which has run, or was to: if r has been requeued here, it
+// has another one by now, and the old one may have been left behind in a wait.
+func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
 	x, fan, threads := m.fanned(), m.config.Fan, Threads(nil)
-	parked := r.frame != nil && r.frame.parked // its wait has given back what it had
+	parked := f != nil && f.parked // its wait has given back what it had
 	if !parked || fan.Hard {
 		x.counted--
 	}
@@ -166,7 +169,7 @@ func (m *Mailbox) left(r *Request) (owner bool) {
 		threads = fan.Threads
 	}
 	if parked {
-		r.frame.parked = false // and will not take it back
+		f.parked = false // and will not take it back
 	}
 	r.onThread = false
 	owner = m.engage()
@@ -202,11 +205,11 @@ func (t *execution) Run() {
 	m := r.box.Load()
 	r.Body.Run()
 	m.mu.Lock()
-	out := r
+	out, f := r, r.frame
 	if !m.over(r) {
 		out = nil // it waits here again
 	}
-	if m.left(r) {
+	if m.left(r, f) {
 		m.fan(out)
 	} else {
 		m.mu.Unlock()
