@@ -79,6 +79,9 @@ func (m *Mailbox) fan(out *Request) {
 		m.out = out
 		r, err := m.next(m.hasThread)
 		m.out = nil
+		if err == kernel.ErrNoThread && m.kernel().Jam() {
+			continue // those who have failed are told
+		}
 		if r == nil || err == kernel.ErrNoThread {
 			break
 		}

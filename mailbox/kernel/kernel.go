@@ -399,6 +399,18 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 	return r, nil
 }
 
+// Jam says that there is no thread for anybody before the next input, after NextFor has
+// failed with ErrNoThread. So all who wait have to, and the queues are brought back within
+// their bounds, as by Next when nothing more can start. It reports whether that changed
+// anything; then NextFor is to be asked again.
+func (k *Kernel) Jam() bool {
+	if !k.bounded {
+		return false
+	}
+	back := k.turnBack()
+	return k.overflow() || back
+}
+
 // Failed returns a request that has failed, and why; or nil if there is none. It
 // does of Next's work what needs no thread and asks no guard.
 func (k *Kernel) Failed() (r *Request, err error) {
