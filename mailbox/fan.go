@@ -144,9 +144,7 @@ func (m *Mailbox) hasThread(next *kernel.Request) bool {
 	return r.claim()
 }
 
-// begun counts r, which has been started, as running, and gives it its thread. A Try
-// has been started without a question; if there is no thread for it, its caller's
-// goroutine runs it.
+// begun counts r, which has been started, as running, and gives it its thread.
 func (m *Mailbox) begun(r *Request) {
 	x := m.fanned()
 	x.counted++

@@ -1068,7 +1068,8 @@ func (k *Kernel) countsOpened() bool {
 	return false
 }
 
-// Refused is the reason why a Try did not run: it would have had to wait.
+// Refused is the reason why a Try did not run: it would have had to wait. If neither a
+// guard nor a request is named, that is for a thread.
 type Refused struct {
 	Operation string
 	// Guard is the part of the guard that was false, if the guard refused.
@@ -1079,10 +1080,13 @@ type Refused struct {
 
 // Error implements error.
 func (e *Refused) Error() string {
-	if e.Guard != "" {
+	switch {
+	case e.Guard != "":
 		return fmt.Sprintf("%s would wait: guard %q is false", e.Operation, e.Guard)
+	case e.Behind != "":
+		return fmt.Sprintf("%s would wait: %s comes first", e.Operation, e.Behind)
 	}
-	return fmt.Sprintf("%s would wait: %s comes first", e.Operation, e.Behind)
+	return fmt.Sprintf("%s would wait: there is no thread for it", e.Operation)
 }
 
 // try starts r, which is at the gate, or says why it would have to wait. It is called
