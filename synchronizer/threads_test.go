@@ -2,6 +2,7 @@ package synchronizer_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
+	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/synchronizer"
 )
 
@@ -106,4 +108,27 @@ func TestABoundIsKeptWhileThereIsNoThread(t *testing.T) {
 			require.NoError(t, soon(t, refused))
 		})
 	}
+}
+
+// Who is about to start is not said to wait, though others run.
+func TestWhatIsStillToBeDecidedIsSaidToBe(t *testing.T) {
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		rs := newRooms()
+		o := newRoom(t, s, rs, rs.free(), options...)
+		here, leave := make(chan None), make(chan None)
+		one := call(rs.a, o, func(context.Context) error { here <- none; <-leave; return nil })
+		soon(t, here)
+		var wrong atomic.Int32
+		stop := o.Observe(func(l activeobject.Load) bool {
+			if l.Waiting > 0 && !l.Deciding {
+				wrong.Add(1)
+			}
+			return false
+		})
+		defer stop()
+		require.NoError(t, soon(t, call(rs.b, o, func(context.Context) error { return nil })))
+		close(leave)
+		require.NoError(t, soon(t, one))
+		require.Zero(t, wrong.Load())
+	})
 }
