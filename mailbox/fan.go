@@ -64,6 +64,7 @@ type fanned struct {
 	counted int   // requests that count for the limit
 	spare   int   // threads that are reserved for the object, and for no request yet
 	asked   bool  // Take has said no, so that there will be an Offer
+	doubted bool  // somebody is about to look for circles
 	unseen  []int // per operation: bodies that have come by a lane, and the kernel has been told of
 }
 
@@ -233,6 +234,43 @@ func (m *Mailbox) reentered(r *Request) error {
 		return nil
 	}
 	return &DeadlockError{Circle: append(between(outer, inner), Link{Body: inner.String(), For: m.nameOf(r)})}
+}
+
+// doubt has somebody look whether a wait for a request of the object, which fans out, is in
+// a circle now. Elsewhere whoever waits from inside for a request that waits is held up by
+// all that runs there, from the start. Here it may be that nobody is in the request's way,
+// and later somebody is:
+//
+//   - the object is to be restarted, and nothing starts before what runs has returned;
+//   - the request is requeued, for an operation that conflicts with what runs;
+//   - another one has come that the policy prefers, or has kept its place, and waits itself.
+//
+// The cause comes before graph is taken, here and by those that begin to wait: so one that
+// has drawn his edge is seen by who looks, and another one sees the cause. The caller holds
+// mu.
+func (m *Mailbox) doubt() {
+	if m.config.Fan == nil || m.fanned().doubted {
+		return
+	}
+	m.fanned().doubted = true
+	m.config.Workers.Dispatch((*doubts)(m))
+}
+
+// doubts is an object at which there may be a circle.
+type doubts Mailbox
+
+// Run implements Task.
+func (d *doubts) Run() {
+	m := (*Mailbox)(d)
+	m.mu.Lock()
+	m.fanned().doubted = false
+	m.mu.Unlock()
+	graph.Lock()
+	told := m.closes()
+	graph.Unlock()
+	for _, w := range told {
+		w.tell()
+	}
 }
 
 // against returns the bodies that r, at an object that fans out, cannot do without, and

@@ -369,6 +369,9 @@ func (m *Mailbox) arrive(r *Request, falsePart string) {
 	m.present(r)
 	k := m.kernel()
 	k.Arrive(&r.Request)
+	if m.config.Rules.Policy != nil && k.Runs() {
+		m.doubt()
+	}
 	if falsePart != "" {
 		k.Refuted(&r.Request, falsePart)
 	}

@@ -113,6 +113,9 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 	}
 	m.present(r)
 	m.kernel().Enter(&r.Request, h.Keep)
+	if h.Keep || r.vigils.Load() != nil || r.called() && ChainOf(r.ctx) != nil { // else nobody inside waits for it
+		m.doubt()
+	}
 	return true
 }
 

@@ -3,12 +3,15 @@ package synchronizer_test
 import (
 	"context"
 	"testing"
+	"time"
 
+	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/synchronizer"
 )
 
 // Two chains of calls cross at two objects. In a circle they are only if their requests
@@ -213,4 +216,56 @@ func TestWhoWaitsForItsGuardIsNotHeldUpByThoseBehind(t *testing.T) {
 	require.NoError(t, soon(t, y))
 	require.NoError(t, soon(t, opened))
 	require.NoError(t, soon(t, behind))
+}
+
+// A body waits for a request of its own object that can run beside it; a restart of the
+// object, for which another body has failed, comes between.
+func TestARestartThatClosesACircleEndsAWaitInIt(t *testing.T) {
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		rs := newRooms()
+		o, err := synchronizer.NewFrom(s, rs.Type, func() (*room, error) { return &room{}, nil },
+			append(options, synchronizer.Conflicts(rs.free().Compatible(rs.pass, rs.a, rs.b)),
+				activeobject.Supervised(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
+		require.NoError(t, err)
+		waits := call(rs.a, o, func(ctx context.Context) error {
+			_, err := rs.pass.Send(background, o, none).Await(ctx)
+			return err
+		})
+		objecttest.Waiting(t, o, rs.pass, 1)
+		require.ErrorAs(t, soon(t, call(rs.b, o, func(context.Context) error { panic("cause") })), new(*activeobject.PanicError))
+		err = soon(t, waits)
+		require.ErrorAs(t, err, new(*activeobject.DeadlockError))
+		_, err = rs.set.Call(background, o, true)
+		require.NoError(t, err)
+		objecttest.Idle(t, o)
+	})
+}
+
+// A body waits for a request that runs beside it, and is then requeued for an operation that
+// cannot.
+func TestARequeueThatClosesACircleEndsAWaitInIt(t *testing.T) {
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		typ := activeobject.NewType[room]("room")
+		a := activeobject.ProcedureCtx(typ, "a", visit)
+		c := activeobject.Procedure(typ, "c", activeobject.Do(func(*room) {}))
+		first := activeobject.ProcedureCtx(typ, "first", func(_ *room, _ context.Context, on chan None) (None, error) {
+			<-on
+			return c.Requeue(none)
+		})
+		o := newRoomOf(t, s, typ, typ.Conflicts().Compatible(a, first), options...)
+		on, result := make(chan None), make(chan error, 1)
+		waits := call(a, o, func(ctx context.Context) error {
+			f := first.Send(background, o, on)
+			go func() {
+				until(t, "waits", func() bool { x := o.Explain().Running; return len(x) > 0 && len(x[0].Waits) > 0 })
+				close(on)
+			}()
+			_, err := f.Await(ctx)
+			result <- err
+			return nil
+		})
+		require.ErrorAs(t, soon(t, result), new(*activeobject.DeadlockError))
+		require.NoError(t, soon(t, waits))
+		objecttest.Idle(t, o)
+	})
 }
