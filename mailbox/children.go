@@ -74,7 +74,7 @@ func (p *Plug) awaits(children bool) {
 	set := p.box.awaits(p, children)
 	var told []wait
 	if set && children {
-		told = p.closes()
+		told = p.box.closes()
 	}
 	graph.Unlock()
 	for _, w := range told {
@@ -106,17 +106,17 @@ type wait struct {
 
 func (w wait) tell() { w.by.doom(w.err) }
 
-// closes ends the waits for the object that are in a circle now that it waits for the
-// end of its children, and returns those that are still to be told. The caller holds
-// graph.
+// closes ends the waits for the object that are in a circle now, though they were not when
+// they began: as it waits for the end of its children, or for what doubt is about. It returns
+// those that are still to be told. The caller holds graph.
 //
 // There was no circle before, so each leads through the object, and thus through a wait
-// for one of its requests by somebody that one of its children is held up by, or is
-// itself. When these have ended there is none again.
-func (p *Plug) closes() (told []wait) {
+// for one of its requests by somebody that one of these is held up by, or is itself. When
+// these have ended there is none again.
+func (m *Mailbox) closes() (told []wait) {
 	var all []edge // from bodies that somebody below is held up by, or is
 	frames := map[*Frame]bool{}
-	boxes := map[*Mailbox]bool{p.box: true}
+	boxes := map[*Mailbox]bool{m: true}
 	joins := map[*Join]bool{}
 	var follow func(*Frame)
 	follow = func(f *Frame) {
@@ -142,14 +142,14 @@ func (p *Plug) closes() (told []wait) {
 			})
 		}
 	}
-	for _, f := range p.box.frames() {
+	for _, f := range m.frames() {
 		follow(f)
 	}
 	for _, e := range all {
 		clear(joins)
 		here := []*Request(nil)
 		e.goal.walk(joins, func(r *Request) {
-			if r.box.Load() == p.box {
+			if r.box.Load() == m {
 				here = append(here, r)
 			}
 		})

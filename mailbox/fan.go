@@ -64,6 +64,7 @@ type fanned struct {
 	counted int   // requests that count for the limit
 	spare   int   // threads that are reserved for the object, and for no request yet
 	asked   bool  // Take has said no, so that there will be an Offer
+	doubted bool  // somebody is about to look for circles
 	unseen  []int // per operation: bodies that have come by a lane, and the kernel has been told of
 }
 
@@ -79,6 +80,9 @@ func (m *Mailbox) fan(out *Request) {
 		m.out = out
 		r, err := m.next(m.hasThread)
 		m.out = nil
+		if err == kernel.ErrNoThread && m.kernel().Jam() {
+			continue // those who have failed are told
+		}
 		if r == nil || err == kernel.ErrNoThread {
 			break
 		}
@@ -144,9 +148,7 @@ func (m *Mailbox) hasThread(next *kernel.Request) bool {
 	return r.claim()
 }
 
-// begun counts r, which has been started, as running, and gives it its thread. A Try
-// has been started without a question; if there is no thread for it, its caller's
-// goroutine runs it.
+// begun counts r, which has been started, as running, and gives it its thread.
 func (m *Mailbox) begun(r *Request) {
 	x := m.fanned()
 	x.counted++
@@ -159,9 +161,12 @@ func (m *Mailbox) begun(r *Request) {
 // left is what is to be done when r, which was started, has left the running queue. It is
 // called with mu held, and returns with mu held, but lets go of it in between. It
 // reports whether the caller is the owner now, and so has to decide.
-func (m *Mailbox) left(r *Request) (owner bool) {
+//
+// The frame is that of the body which has run, or was to: if r has been requeued here, it
+// has another one by now, and the old one may have been left behind in a wait.
+func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
 	x, fan, threads := m.fanned(), m.config.Fan, Threads(nil)
-	parked := r.frame != nil && r.frame.parked // its wait has given back what it had
+	parked := f != nil && f.parked // its wait has given back what it had
 	if !parked || fan.Hard {
 		x.counted--
 	}
@@ -169,7 +174,7 @@ func (m *Mailbox) left(r *Request) (owner bool) {
 		threads = fan.Threads
 	}
 	if parked {
-		r.frame.parked = false // and will not take it back
+		f.parked = false // and will not take it back
 	}
 	r.onThread = false
 	owner = m.engage()
@@ -205,11 +210,11 @@ func (t *execution) Run() {
 	m := r.box.Load()
 	r.Body.Run()
 	m.mu.Lock()
-	out := r
+	out, f := r, r.frame
 	if !m.over(r) {
 		out = nil // it waits here again
 	}
-	if m.left(r) {
+	if m.left(r, f) {
 		m.fan(out)
 	} else {
 		m.mu.Unlock()
@@ -232,6 +237,43 @@ func (m *Mailbox) reentered(r *Request) error {
 		return nil
 	}
 	return &DeadlockError{Circle: append(between(outer, inner), Link{Body: inner.String(), For: m.nameOf(r)})}
+}
+
+// doubt has somebody look whether a wait for a request of the object, which fans out, is in
+// a circle now. Elsewhere whoever waits from inside for a request that waits is held up by
+// all that runs there, from the start. Here it may be that nobody is in the request's way,
+// and later somebody is:
+//
+//   - the object is to be restarted, and nothing starts before what runs has returned;
+//   - the request is requeued, for an operation that conflicts with what runs;
+//   - another one has come that the policy prefers, or has kept its place, and waits itself.
+//
+// The cause comes before graph is taken, here and by those that begin to wait: so one that
+// has drawn his edge is seen by who looks, and another one sees the cause. The caller holds
+// mu.
+func (m *Mailbox) doubt() {
+	if m.config.Fan == nil || m.fanned().doubted {
+		return
+	}
+	m.fanned().doubted = true
+	m.config.Workers.Dispatch((*doubts)(m))
+}
+
+// doubts is an object at which there may be a circle.
+type doubts Mailbox
+
+// Run implements Task.
+func (d *doubts) Run() {
+	m := (*Mailbox)(d)
+	m.mu.Lock()
+	m.fanned().doubted = false
+	m.mu.Unlock()
+	graph.Lock()
+	told := m.closes()
+	graph.Unlock()
+	for _, w := range told {
+		w.tell()
+	}
 }
 
 // against returns the bodies that r, at an object that fans out, cannot do without, and

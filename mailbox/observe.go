@@ -120,6 +120,7 @@ func (m *Mailbox) load() (l Load) {
 			l.Running += n
 		}
 	}
-	l.Deciding = held && l.Running == 0
+	// While a body runs at an active object, nothing is left to decide.
+	l.Deciding = held && (l.Running == 0 || m.config.Fan != nil)
 	return l
 }

@@ -272,7 +272,11 @@ func (p *Plug) step() {
 		case *proto.ResumeMailbox:
 			p.resume()
 		case *proto.Restart:
-			p.quiet = p.subject.Suspend()
+			if p.quiet = p.subject.Suspend(); p.box != nil {
+				p.box.mu.Lock()
+				p.box.doubt()
+				p.box.mu.Unlock()
+			}
 			return
 		}
 	}

@@ -177,6 +177,7 @@ func (m *Mailbox) setPriority(r *kernel.Request, priority int) bool {
 		m.mu.Unlock()
 		return false
 	}
+	m.doubt()
 	m.reconsider()
 	return true
 }

@@ -310,26 +310,26 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	if err := r.gone(); err != nil {
 		m.mu.Lock()
 		m.kernel().Decline(&r.Request)
-		m.goOnServing(r, nil, 0) // its caller has better things to do than to serve others
+		m.goOnServing(r, r.frame, nil, 0) // its caller has better things to do than to serve others
 		r.lapse(err)
 		return false
 	}
 	r.Body.Run()
 	m.mu.Lock()
-	self, may := r, chain == nil
+	self, may, f := r, chain == nil, r.frame
 	if r.granted = false; m.over(r) {
 		self, may = nil, may && r.hop == nil // else it has yet to go on
 	} else {
 		r.ended = false
 	}
-	m.goOnServing(r, self, m.lend(may))
+	m.goOnServing(r, f, self, m.lend(may))
 	return true
 }
 
-// goOnServing is serve for a goroutine on which r has run, which has left the running
-// queue. It owns the object, unless that fans out.
-func (m *Mailbox) goOnServing(r, self *Request, lend int) {
-	m.serveIf(m.config.Fan == nil || m.left(r), self, lend)
+// goOnServing is serve for a goroutine on which r has run, with the frame f, and which has
+// left the running queue. It owns the object, unless that fans out.
+func (m *Mailbox) goOnServing(r *Request, f *Frame, self *Request, lend int) {
+	m.serveIf(m.config.Fan == nil || m.left(r, f), self, lend)
 }
 
 // over says to the kernel that the body of r has returned, unless it asks to be
@@ -374,6 +374,9 @@ func (m *Mailbox) arrive(r *Request, falsePart string) {
 	m.present(r)
 	k := m.kernel()
 	k.Arrive(&r.Request)
+	if m.config.Rules.Policy != nil && k.Runs() {
+		m.doubt()
+	}
 	if falsePart != "" {
 		k.Refuted(&r.Request, falsePart)
 	}
@@ -557,7 +560,7 @@ func (r *Request) Exit() {
 // running queue, owns the object. It is called with mu held.
 func (m *Mailbox) stillOwned(r *Request) bool {
 	if m.config.Fan != nil {
-		return m.left(r)
+		return m.left(r, r.frame)
 	}
 	m.changed()
 	return true

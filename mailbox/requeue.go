@@ -113,6 +113,9 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 	}
 	m.present(r)
 	m.kernel().Enter(&r.Request, h.Keep)
+	if h.Keep || r.vigils.Load() != nil || r.called() && ChainOf(r.ctx) != nil { // else nobody inside waits for it
+		m.doubt()
+	}
 	return true
 }
 
@@ -176,6 +179,11 @@ func (r *Request) depart(ctx context.Context, failed error) (*Mailbox, error) {
 func (m *Mailbox) turnsAway(r *Request) error {
 	if m.closed != nil {
 		return m.closed.err
+	}
+	if r.called() {
+		if err := m.reentered(r); err != nil {
+			return err
+		}
 	}
 	return r.gone()
 }

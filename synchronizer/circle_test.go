@@ -3,12 +3,15 @@ package synchronizer_test
 import (
 	"context"
 	"testing"
+	"time"
 
+	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/synchronizer"
 )
 
 // Two chains of calls cross at two objects. In a circle they are only if their requests
@@ -104,5 +107,165 @@ func TestACircleOfWaitingIsFoundWhereRequestsConflictAndOnlyThere(t *testing.T) 
 			require.NoError(t, soon(t, opened))
 			require.NoError(t, soon(t, waits))
 		})
+	})
+}
+
+// A request waits for all that come before it.
+func TestACircleThroughAnyOfThoseInFrontIsFound(t *testing.T) {
+	s, rs := newSystem(t), newRooms()
+	nothing := func(context.Context) error { return nil }
+	for _, swap := range []bool{false, true} {
+		// set is behind b and c, which do not conflict, and each of which waits for a body of its own.
+		typ := activeobject.NewType[room]("o")
+		x1, x2 := activeobject.ProcedureCtx(typ, "x1", visit), activeobject.ProcedureCtx(typ, "x2", visit)
+		y1, y2 := activeobject.ProcedureCtx(typ, "y1", visit), activeobject.ProcedureCtx(typ, "y2", visit)
+		z := activeobject.ProcedureCtx(typ, "z", visit)
+		table := typ.Conflicts().Compatible(x1, y1, y2, x2, z).Compatible(x2, y1, y2, z).Compatible(y1, y1, y2, z).Compatible(y2, y2).
+			Conflict(x1, y1).Conflict(x2, y2).Compatible(y2, z).Compatible(z, z).
+			Conflict(z, y1, y2)
+		o := newRoomOf(t, s, typ, table)
+		p := newRoom(t, s, rs, rs.Conflicts())
+		go1, go2, here := make(chan None), make(chan None), make(chan None)
+		free := func(ctx context.Context) error { here <- none; <-go2; return nil }
+		needs := func(ctx context.Context) error {
+			here <- none
+			<-go1
+			_, err := rs.b.Call(ctx, p, nothing)
+			return err
+		}
+		if swap {
+			free, needs = needs, free
+		}
+		r1 := call(x1, o, free)
+		soon(t, here)
+		r2 := call(x2, o, needs)
+		soon(t, here)
+		w1 := call(y1, o, nothing)
+		objecttest.Waiting(t, o, y1, 1)
+		w2 := call(y2, o, nothing)
+		objecttest.Waiting(t, o, y2, 1)
+		f := call(rs.a, p, func(ctx context.Context) error {
+			_, err := z.Call(ctx, o, nothing) // behind y1 and y2
+			return err
+		})
+		objecttest.Waiting(t, o, z, 1)
+		close(go1)
+		circle, goes := r2, r1
+		if swap {
+			circle, goes = r1, r2
+		}
+		require.ErrorAs(t, soon(t, circle), new(*activeobject.DeadlockError))
+		close(go2)
+		require.NoError(t, soon(t, goes))
+		require.NoError(t, soon(t, w1))
+		require.NoError(t, soon(t, w2))
+		require.NoError(t, soon(t, f))
+	}
+}
+
+// Select and a requeue do not come back either.
+func TestOtherWaysThatComeBackAreRefused(t *testing.T) {
+	s, rs := newSystem(t), newRooms()
+	nothing := func(context.Context) error { return nil }
+	o := newRoom(t, s, rs, rs.free(), activeobject.Named("o"))
+	_, err := rs.a.Call(background, o, func(ctx context.Context) error {
+		c := rs.b.Case(o, nothing)
+		if _, err := activeobject.Select(ctx, c); err != nil {
+			return err
+		}
+		_, err := c.Result()
+		return err
+	})
+	require.ErrorAs(t, err, new(*activeobject.DeadlockError))
+	typ := activeobject.NewType[room]("far")
+	back := activeobject.ProcedureCtx(typ, "back", func(*room, context.Context, None) (None, error) { return rs.b.RequeueTo(o, nothing) })
+	far := newRoomOf(t, s, typ, typ.Conflicts())
+	_, err = rs.a.Call(background, o, func(ctx context.Context) error {
+		_, err := back.Call(ctx, far, none)
+		return err
+	})
+	require.ErrorAs(t, err, new(*activeobject.DeadlockError))
+}
+
+// A request that waits for its guard alone does not wait for those that come behind it.
+func TestWhoWaitsForItsGuardIsNotHeldUpByThoseBehind(t *testing.T) {
+	s, rs := newSystem(t), newRooms()
+	nothing := func(context.Context) error { return nil }
+	typ := activeobject.NewType[room]("o")
+	pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*room) {})).When("open", (*room).isOpen)
+	other := activeobject.Entry(typ, "other", activeobject.Do(func(*room) {})).When("open too", (*room).isOpen)
+	stay := activeobject.ProcedureCtx(typ, "stay", visit)
+	set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *room, open bool) { r.open = open }))
+	// stay keeps other out, but not pass, and not who opens that.
+	o := newRoomOf(t, s, typ, typ.Conflicts().Compatible(set, stay, other).Compatible(stay, pass))
+	p := newRoom(t, s, rs, rs.Conflicts())
+	f := call(rs.a, p, func(ctx context.Context) error {
+		_, err := pass.Call(ctx, o, none)
+		return err
+	})
+	objecttest.Waiting(t, o, pass, 1)
+	behind := call(other, o, none)
+	objecttest.Waiting(t, o, other, 1)
+	y := call(stay, o, func(ctx context.Context) error {
+		_, err := rs.b.Call(ctx, p, nothing)
+		return err
+	})
+	until(t, "waits", func() bool { return rs.b.Waiting(p) == 1 || len(y) > 0 })
+	opened := call(set, o, true)
+	require.NoError(t, soon(t, f))
+	require.NoError(t, soon(t, y))
+	require.NoError(t, soon(t, opened))
+	require.NoError(t, soon(t, behind))
+}
+
+// A body waits for a request of its own object that can run beside it; a restart of the
+// object, for which another body has failed, comes between.
+func TestARestartThatClosesACircleEndsAWaitInIt(t *testing.T) {
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		rs := newRooms()
+		o, err := synchronizer.NewFrom(s, rs.Type, func() (*room, error) { return &room{}, nil },
+			append(options, synchronizer.Conflicts(rs.free().Compatible(rs.pass, rs.a, rs.b)),
+				activeobject.Supervised(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
+		require.NoError(t, err)
+		waits := call(rs.a, o, func(ctx context.Context) error {
+			_, err := rs.pass.Send(background, o, none).Await(ctx)
+			return err
+		})
+		objecttest.Waiting(t, o, rs.pass, 1)
+		require.ErrorAs(t, soon(t, call(rs.b, o, func(context.Context) error { panic("cause") })), new(*activeobject.PanicError))
+		err = soon(t, waits)
+		require.ErrorAs(t, err, new(*activeobject.DeadlockError))
+		_, err = rs.set.Call(background, o, true)
+		require.NoError(t, err)
+		objecttest.Idle(t, o)
+	})
+}
+
+// A body waits for a request that runs beside it, and is then requeued for an operation that
+// cannot.
+func TestARequeueThatClosesACircleEndsAWaitInIt(t *testing.T) {
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		typ := activeobject.NewType[room]("room")
+		a := activeobject.ProcedureCtx(typ, "a", visit)
+		c := activeobject.Procedure(typ, "c", activeobject.Do(func(*room) {}))
+		first := activeobject.ProcedureCtx(typ, "first", func(_ *room, _ context.Context, on chan None) (None, error) {
+			<-on
+			return c.Requeue(none)
+		})
+		o := newRoomOf(t, s, typ, typ.Conflicts().Compatible(a, first), options...)
+		on, result := make(chan None), make(chan error, 1)
+		waits := call(a, o, func(ctx context.Context) error {
+			f := first.Send(background, o, on)
+			go func() {
+				until(t, "waits", func() bool { x := o.Explain().Running; return len(x) > 0 && len(x[0].Waits) > 0 })
+				close(on)
+			}()
+			_, err := f.Await(ctx)
+			result <- err
+			return nil
+		})
+		require.ErrorAs(t, soon(t, result), new(*activeobject.DeadlockError))
+		require.NoError(t, soon(t, waits))
+		objecttest.Idle(t, o)
 	})
 }

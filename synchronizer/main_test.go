@@ -3,6 +3,7 @@ package synchronizer_test
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -128,4 +129,23 @@ func callWith[T, A, R any](ctx context.Context, op *activeobject.Operation[T, A,
 		done <- err
 	}()
 	return done
+}
+
+// until waits, awake, until the condition holds.
+func until(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !cond(); {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+		runtime.Gosched()
+	}
+}
+
+// newRoomOf makes a room of another type.
+func newRoomOf(t testing.TB, s *actor.System, typ *activeobject.Type[room], table guards.Table, options ...activeobject.Option) *activeobject.Object[room] {
+	t.Helper()
+	o, err := synchronizer.New(s, typ, &room{}, append(options, synchronizer.Conflicts(table))...)
+	require.NoError(t, err)
+	return o
 }

@@ -158,54 +158,89 @@ func (k *Kernel) whyHere(op int) Reason {
 }
 
 // ahead returns a waiting request that comes before r, conflicts with it and is
-// not known to be closed; or nil. A head of line stands in the way of those in
-// its line whatever its guard says.
+// not known to be closed; or nil.
 func (k *Kernel) ahead(r *Request) *Request {
-	first := k.outside(r)
-	if first == nil && r.state == Inside { // but it waits with the first of its own, which may be behind somebody outside
-		if own := k.notFalse(r.Op); own != nil && own != r {
-			first = k.outside(own)
-		}
-	}
-	if first != nil {
+	for first := range k.inFront(r) {
 		return first
 	}
-	if o := &k.rules.Operations[r.Op]; o.HeadOfLine && !o.Family && r.state == Inside {
-		if first := k.front(&k.queues[r.Op], &k.queues[r.Op].line); first != r {
-			return first
+	return nil
+}
+
+// inFront yields waiting requests that come before r, conflict with it and are not known
+// to be closed: of each operation that has such the first. A head of line stands in the
+// way of those in its line whatever its guard says. If nothing can start, though nobody is
+// sure to come first, the policy says so; then it yields one that perhaps does.
+func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
+	return func(yield func(first *Request, sure bool) bool) {
+		known := false
+		found := func(first *Request) (more bool) {
+			known = true
+			return yield(first, true)
 		}
-	}
-	var perhaps *Request // if nothing can start, though nobody is sure to come first, the policy says so
-	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		if !k.rules.Conflicts.Between(r.Op, op) {
-			continue
+		behind := r
+		if r.state == Inside && k.outside(r) == nil { // but it waits with the first of its own, which may be behind somebody outside
+			if own := k.notFalse(r.Op); own != nil {
+				behind = own
+			}
 		}
-		first := k.notFalse(op)
-		if first == nil {
-			continue
+		for first := k.outside(behind); first != nil; first = k.outsideFrom(behind, first.Op+1) {
+			if !found(first) {
+				return
+			}
 		}
-		candidates := []candidate{{r: first, due: k.due(first)}}
-		if k.rules.MaxBypass > 0 {
-			candidates = k.alsoDue(candidates, first, false)
+		if o := &k.rules.Operations[r.Op]; o.HeadOfLine && !o.Family && r.state == Inside {
+			if first := k.front(&k.queues[r.Op], &k.queues[r.Op].line); first != r && !found(first) {
+				return
+			}
 		}
-		for _, c := range candidates {
-			if c.r != r && (r.state == AtGate || k.comesFirst(c, candidate{r: r, due: k.due(r)})) {
-				return c.r
-			} else if c.r != r && k.settled == k.step {
+		var perhaps *Request
+		for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
+			if !k.rules.Conflicts.Between(r.Op, op) {
+				continue
+			}
+			first := k.notFalse(op)
+			if first == nil {
+				continue
+			}
+			candidates := []candidate{{r: first, due: k.due(first)}}
+			if k.rules.MaxBypass > 0 {
+				candidates = k.alsoDue(candidates, first, false)
+			}
+			for _, c := range candidates {
+				if c.r == r {
+					continue
+				}
+				if r.state == AtGate || k.comesFirst(c, candidate{r: r, due: k.due(r)}) {
+					if !found(c.r) {
+						return
+					}
+					break
+				}
 				perhaps = c.r
 			}
 		}
+		if !known && perhaps != nil && k.settled == k.step {
+			yield(perhaps, false)
+		}
 	}
-	return perhaps
 }
 
 // InTheWay yields the requests that run and that r, which waits, waits for: it conflicts
 // with them, or a request does that comes before it, and so on. Those announced by Begin
 // are not among them.
+//
+// Of several requests of one operation the first that is met stands for all. One whose
+// guard is false is not held up by who only perhaps comes first: it may be let in before.
 func (k *Kernel) InTheWay(r *Request) iter.Seq[*Request] {
 	ops := guards.NewSet(len(k.queues))
-	for next := r; next != nil && !ops.Has(next.Op); next = k.ahead(next) {
-		ops.Add(next.Op)
+	ops.Add(r.Op)
+	for way := []*Request{r}; len(way) > 0; way = way[1:] {
+		for first, sure := range k.inFront(way[0]) {
+			if !ops.Has(first.Op) && (sure || k.mayHold(way[0])) {
+				ops.Add(first.Op)
+				way = append(way, first)
+			}
+		}
 	}
 	return func(yield func(*Request) bool) {
 		for other := k.running.first; other != nil; other = other.next {

@@ -399,6 +399,18 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 	return r, nil
 }
 
+// Jam says that there is no thread for anybody before the next input, after NextFor has
+// failed with ErrNoThread. So all who wait have to, and the queues are brought back within
+// their bounds, as by Next when nothing more can start. It reports whether that changed
+// anything; then NextFor is to be asked again.
+func (k *Kernel) Jam() bool {
+	if !k.bounded {
+		return false
+	}
+	back := k.turnBack()
+	return k.overflow() || back
+}
+
 // Failed returns a request that has failed, and why; or nil if there is none. It
 // does of Next's work what needs no thread and asks no guard.
 func (k *Kernel) Failed() (r *Request, err error) {
@@ -1061,7 +1073,8 @@ func (k *Kernel) countsOpened() bool {
 	return false
 }
 
-// Refused is the reason why a Try did not run: it would have had to wait.
+// Refused is the reason why a Try did not run: it would have had to wait. If neither a
+// guard nor a request is named, that is for a thread.
 type Refused struct {
 	Operation string
 	// Guard is the part of the guard that was false, if the guard refused.
@@ -1072,10 +1085,13 @@ type Refused struct {
 
 // Error implements error.
 func (e *Refused) Error() string {
-	if e.Guard != "" {
+	switch {
+	case e.Guard != "":
 		return fmt.Sprintf("%s would wait: guard %q is false", e.Operation, e.Guard)
+	case e.Behind != "":
+		return fmt.Sprintf("%s would wait: %s comes first", e.Operation, e.Behind)
 	}
-	return fmt.Sprintf("%s would wait: %s comes first", e.Operation, e.Behind)
+	return fmt.Sprintf("%s would wait: there is no thread for it", e.Operation)
 }
 
 // try starts r, which is at the gate, or says why it would have to wait. It is called
@@ -1155,8 +1171,11 @@ func (k *Kernel) wouldWait(r *Request) error {
 // alone is as false for them as it is for those inside. (One over waiting counts
 // may open when they come in.) A request that has been requeued was inside before
 // all of them.
-func (k *Kernel) outside(r *Request) *Request {
-	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+func (k *Kernel) outside(r *Request) *Request { return k.outsideFrom(r, 0) }
+
+// outsideFrom is outside for operations from the given one on.
+func (k *Kernel) outsideFrom(r *Request, from int) *Request {
+	for op := k.gated.Next(from); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
 		if head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
 			continue
