@@ -64,9 +64,9 @@ type none = activeobject.None
 
 var background = context.Background()
 
-// SizeError says that more permits were asked for than the semaphore has. It is
-// returned at once, also to those who wait when the semaphore becomes too small for
-// them. They have taken nothing.
+// SizeError says that more permits were asked for than the semaphore has: at once, or, to
+// those who wait when the semaphore becomes too small for them, when it is their turn. They
+// have taken nothing.
 type SizeError struct {
 	Semaphore string // its name
 	Permits   int    // that were asked for

@@ -39,14 +39,11 @@ func (m *model) free() int { return max(m.size-m.held, 0) }
 
 // settle ends all whose wait is over, as the rules say.
 func (m *model) settle() {
-	m.line = slices.DeleteFunc(m.line, func(w *waiter) bool {
-		if w.n > m.size {
-			m.over[w] = "too large"
-		}
-		return w.n > m.size
-	})
 	for i := 0; i < len(m.line); {
 		switch w := m.line[i]; {
+		case w.n > m.size:
+			m.over[w] = "too large"
+			m.line = slices.Delete(m.line, i, i+1)
 		case w.n <= m.free():
 			m.held += w.n
 			m.over[w] = "acquired"
@@ -60,6 +57,10 @@ func (m *model) settle() {
 }
 
 func (m *model) acquire(w *waiter) {
+	if w.n > m.size {
+		m.over[w] = "too large" // and joins no line
+		return
+	}
 	m.line = append(m.line, w)
 	m.settle()
 }

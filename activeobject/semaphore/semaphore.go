@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/activeobject"
@@ -12,20 +11,16 @@ import (
 // permits is the state of a counting semaphore.
 type permits struct {
 	activeobject.Queues
-	size    atomic.Int64 // changed by bodies only; clients look at it, too
-	held    int          // more than there are, maybe, after a resize
-	turning bool         // those who wait are asked whether they can ever fit: see resize
-	called  bool         // somebody is on his way to look once more: see barge
+	size   atomic.Int64 // changed by bodies only; clients look at it, too
+	held   int          // more than there are, maybe, after a resize
+	called bool         // somebody is on his way to look once more: see barge
 }
-
-// pivot is what is acquired, so to speak, by the request that ends a turn.
-const pivot = math.MinInt
 
 func (p *permits) most() int { return int(p.size.Load()) }
 func (p *permits) free() int { return max(p.most()-p.held, 0) }
 
 // enough is open for all that need not wait, those included that are to fail.
-func (p *permits) enough(n int) bool { return n <= p.free() || n > p.most() || p.turning }
+func (p *permits) enough(n int) bool { return n <= p.free() || n > p.most() }
 
 // fits returns an error if there will never be enough for n.
 func (p *permits) fits(n int) error {
@@ -36,16 +31,11 @@ func (p *permits) fits(n int) error {
 }
 
 func (p *permits) acquire(n int) (none, error) {
-	switch {
-	case n == pivot:
-		p.turning = false
-		return none{}, nil
-	case n < 1:
+	if n < 1 {
 		return none{}, atLeastOne("Acquire", "n", n)
-	case n > p.most():
-		return none{}, p.fits(n)
-	case p.turning:
-		return fair.acquire.Requeue(n) // behind the pivot
+	}
+	if err := p.fits(n); err != nil {
+		return none{}, err
 	}
 	p.held += n
 	return none{}, nil
@@ -62,21 +52,11 @@ func (p *permits) release(n int) (none, error) {
 	return none{}, nil
 }
 
-// resize has to fail those who wait for more than there are now. In a line of which only
-// the head is asked, the line turns round for that: resize itself goes to its end, and up
-// to then whoever is at the head goes to the end, too, or fails. Nobody can come in
-// between, since those outside wait until those inside cannot start; and who is
-// withdrawn meanwhile is not missed. So the line is in its old order when resize is
-// at its head.
 func (p *permits) resize(n int) (none, error) {
 	if n < 1 {
 		return none{}, atLeastOne("Resize", "n", n)
 	}
-	p.turning = n < p.most() && p.Waiting(fair.acquire) > 0 // never of a barging one, of which all are asked
 	p.size.Store(int64(n))
-	if p.turning {
-		return fair.acquire.Requeue(pivot, activeobject.Commit)
-	}
 	return none{}, nil
 }
 
@@ -175,7 +155,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 		return b.acquire(ctx, s.o, n)
 	}
 	_, err := s.ops.acquire.Call(ctx, s.o, n)
-	return plain(err)
+	return err
 }
 
 // TryAcquire is Acquire without waiting: if there are not n permits for it, or somebody
@@ -186,13 +166,12 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 		return err
 	}
 	_, err := s.ops.acquire.Try(ctx, s.o, n)
-	return plain(err)
+	return err
 }
 
 // SendAcquire is Acquire as a future. Who withdraws it, or ends ctx, before it is there
 // has acquired nothing. A barging semaphore gives it its permits at the release, since
-// there is nobody to look for himself; so does AcquireCase. (If the semaphore has been made smaller meanwhile the error that
-// says so is a *RequeuedError, which matches what Acquire returns.)
+// there is nobody to look for himself; so does AcquireCase.
 func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
 	if err := s.check("SendAcquire", n); err != nil {
 		return actor.Settled(none{}, err)
@@ -218,11 +197,11 @@ func (s *Semaphore) SendRelease(n int) activeobject.Future[none] {
 }
 
 // Resize gives the semaphore n permits. More may be held than that: then nobody is
-// admitted until enough have come back. Those who wait for more than n fail at once with
-// a *SizeError; the others keep their places.
+// admitted until enough have come back. Those who wait for more than n fail with a
+// *SizeError, in a fair semaphore when they are first in line.
 func (s *Semaphore) Resize(n int) error {
 	_, err := s.ops.resize.Call(background, s.o, n)
-	return plain(err)
+	return err
 }
 
 // SendResize is Resize as a future.
@@ -269,12 +248,3 @@ func (s *Semaphore) Waiting() int {
 
 // Object returns the shared object, which can be explained, observed and stopped.
 func (s *Semaphore) Object() *activeobject.Object[permits] { return s.o }
-
-// plain is the error without the turns that a request has made when the semaphore was
-// made smaller: it has taken nothing by them.
-func plain(err error) error {
-	if turned, ok := err.(*activeobject.RequeuedError); ok {
-		return turned.Cause
-	}
-	return err
-}

@@ -149,43 +149,40 @@ func TestWhoNeverFitsFailsAtOnce(t *testing.T) {
 	})
 }
 
+// Who no longer fits fails: at once where each looks for himself, and in a line when he is
+// first. The others keep their places.
 func TestASemaphoreThatShrinksFailsThoseWhoNoLongerFit(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
 		for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Bounded(5, activeobject.Refuse)}, {objecttest.Checked(t)}} {
 			s := build(5, options...)
 			require.NoError(t, s.Acquire(background, 5))
 			ctx, cancel := context.WithCancel(background)
-			var all []activeobject.Future[None]
-			for _, n := range []int{2, 4, 1, 3, 2} {
-				all = append(all, s.SendAcquire(ctx, n))
+			two := s.SendAcquire(background, 2)
+			four := s.SendAcquire(background, 4)
+			one := s.SendAcquire(ctx, 1)
+			three := s.SendAcquire(background, 3)
+			last := s.SendAcquire(background, 2)
+			tooLarge := func(n int) error {
+				return &semaphore.SizeError{Semaphore: s.Object().Name(), Permits: n, Size: 2}
 			}
 			require.NoError(t, s.Resize(2))
-			counts(t, s, 0, 5, 3)
-			for i, n := range map[int]int{1: 4, 3: 3} { // neither was the first
-				require.Equal(t, &semaphore.SizeError{Semaphore: s.Object().Name(), Permits: n, Size: 2}, cause(over(t, all[i])))
-			}
 			require.NoError(t, s.Release(3))
-			counts(t, s, 0, 2, 3)
+			require.False(t, two.Ready(), "two are still held")
 			require.NoError(t, s.Release(2))
-			require.NoError(t, over(t, all[0]), "the others have kept their places")
-			require.False(t, all[2].Ready())
+			require.NoError(t, over(t, two))
+			require.Equal(t, tooLarge(4), over(t, four))
+			require.False(t, one.Ready())
 			cancel()
-			_, err := all[2].Await(background)
-			require.ErrorIs(t, err, context.Canceled, "and can still be withdrawn")
-			_, err = all[4].Await(background)
+			_, err := one.Await(background)
 			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, tooLarge(3), over(t, three))
+			require.False(t, last.Ready())
+			require.NoError(t, s.Release(2))
+			require.NoError(t, over(t, last))
 			counts(t, s, 0, 2, 0)
 			s.Object().Stop()
 		}
 	})
-}
-
-// cause is the error of a future that has made turns, without them.
-func cause(err error) error {
-	if turned, ok := err.(*activeobject.RequeuedError); ok {
-		return turned.Cause
-	}
-	return err
 }
 
 func TestASemaphoreThatGrowsAdmits(t *testing.T) {
