@@ -193,7 +193,7 @@ func TestWhoWaitsForItsGuardIsNotHeldUpByThoseBehind(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	typ := activeobject.NewType[room]("o")
 	pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*room) {})).When("open", (*room).isOpen)
-	other := activeobject.Entry(typ, "other", activeobject.Do(func(*room) {})).When("open too", (*room).isOpen)
+	other := activeobject.Entry(typ, "other", activeobject.Do(func(*room) {})).When("never", func(*room) bool { return false })
 	stay := activeobject.ProcedureCtx(typ, "stay", visit)
 	set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *room, open bool) { r.open = open }))
 	// stay keeps other out, but not pass, and not who opens that.
@@ -215,7 +215,8 @@ func TestWhoWaitsForItsGuardIsNotHeldUpByThoseBehind(t *testing.T) {
 	require.NoError(t, soon(t, f))
 	require.NoError(t, soon(t, y))
 	require.NoError(t, soon(t, opened))
-	require.NoError(t, soon(t, behind))
+	o.Stop()
+	require.ErrorIs(t, soon(t, behind), activeobject.ErrStopped)
 }
 
 // A body waits for a request of its own object that can run beside it; a restart of the

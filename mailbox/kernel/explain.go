@@ -229,14 +229,15 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 // with them, or a request does that comes before it, and so on. Those announced by Begin
 // are not among them.
 //
-// Of several requests of one operation the first that is met stands for all. One whose
-// guard is false is not held up by who only perhaps comes first: it may be let in before.
+// Of several requests of one operation the first that is met stands for all. One that has
+// another reason to wait, its guard or what runs, is not held up by who only perhaps comes
+// first: it may well start before.
 func (k *Kernel) InTheWay(r *Request) iter.Seq[*Request] {
 	ops := guards.NewSet(len(k.queues))
 	ops.Add(r.Op)
 	for way := []*Request{r}; len(way) > 0; way = way[1:] {
 		for first, sure := range k.inFront(way[0]) {
-			if !ops.Has(first.Op) && (sure || k.mayHold(way[0])) {
+			if !ops.Has(first.Op) && (sure || k.mayHold(way[0]) && !k.barred(way[0].Op)) {
 				ops.Add(first.Op)
 				way = append(way, first)
 			}
