@@ -707,9 +707,13 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 		k.Close(c.err)
 		m.report(k.Next) // nothing starts any more, so that what it returns has failed
 	}
-	if owner {
+	switch {
+	case owner && m.config.Fan != nil:
+		m.fan(nil) // a thread may have been offered while mu was free, and has to be returned
+		return c.idle
+	case owner:
 		m.release()
-	} else {
+	default:
 		m.changed()
 	}
 	m.mu.Unlock()

@@ -180,7 +180,7 @@ func (m *Mailbox) turnsAway(r *Request) error {
 	if m.closed != nil {
 		return m.closed.err
 	}
-	if r.called() {
+	if r.called() && r.sel == nil { // of several, another one may be the way out
 		if err := m.reentered(r); err != nil {
 			return err
 		}

@@ -163,24 +163,15 @@ func TestACircleThroughAnyOfThoseInFrontIsFound(t *testing.T) {
 	}
 }
 
-// Select and a requeue do not come back either.
-func TestOtherWaysThatComeBackAreRefused(t *testing.T) {
+// A call does not come back by a requeue either.
+func TestARequeueThatComesBackIsRefused(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	nothing := func(context.Context) error { return nil }
 	o := newRoom(t, s, rs, rs.free(), activeobject.Named("o"))
-	_, err := rs.a.Call(background, o, func(ctx context.Context) error {
-		c := rs.b.Case(o, nothing)
-		if _, err := activeobject.Select(ctx, c); err != nil {
-			return err
-		}
-		_, err := c.Result()
-		return err
-	})
-	require.ErrorAs(t, err, new(*activeobject.DeadlockError))
 	typ := activeobject.NewType[room]("far")
 	back := activeobject.ProcedureCtx(typ, "back", func(*room, context.Context, None) (None, error) { return rs.b.RequeueTo(o, nothing) })
 	far := newRoomOf(t, s, typ, typ.Conflicts())
-	_, err = rs.a.Call(background, o, func(ctx context.Context) error {
+	_, err := rs.a.Call(background, o, func(ctx context.Context) error {
 		_, err := back.Call(ctx, far, none)
 		return err
 	})
