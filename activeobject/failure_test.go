@@ -205,6 +205,7 @@ func TestAGuardThatPanicsFailsAllThatItGuardsAndNamesItself(t *testing.T) {
 func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 	ms := newMines()
 	everywhere(t, func(t *testing.T, s *scene) {
+		served := s.borrows() && s.name != "synchronizer" // leaf bodies are, by whoever has the object
 		requireExit := func(o *activeobject.Object[mine], operation string, err error) {
 			t.Helper()
 			var x *activeobject.ExitError
@@ -242,7 +243,7 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 				o := newObject(t, s, ms.Type, &mine{})
 				sent := async(func() (None, error) { return leave.Send(background, o, None{}).Await(background) })
 				// A leaf body runs on its sender if the object is idle, unless that fans out.
-				requireEnd(o, leave.Name(), soon(t, s.system, sent).err, s.borrows() && leaf && s.name != "synchronizer")
+				requireEnd(o, leave.Name(), soon(t, s.system, sent).err, served && leaf)
 				alive(o)
 			})
 			t.Run("served/"+leave.Name(), func(t *testing.T) {
@@ -255,7 +256,7 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 				release()
 				// The caller who held the object serves leaf bodies, and dies of them; unless it
 				// fans out, as then nobody serves others.
-				requireEnd(o, leave.Name(), soon(t, s.system, called).err, s.borrows() && (!leaf || s.name == "synchronizer"))
+				requireEnd(o, leave.Name(), soon(t, s.system, called).err, s.borrows() && !(served && leaf))
 				requireExit(o, leave.Name(), soon(t, s.system, awaiting(background, sent)).err)
 				alive(o)
 			})
@@ -268,9 +269,9 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 				sent := wait.Send(background, o, None{})
 				opener := calling(background, o, ms.tread, None{})
 				leaf := wait == ms.wait
-				requireEnd(o, wait.Name(), soon(t, s.system, called).err, s.borrows() && !leaf)
+				requireEnd(o, wait.Name(), soon(t, s.system, called).err, s.borrows() && !(served && leaf))
 				// The opener served the waiter, and died of it.
-				require.Equal(t, s.borrows() && leaf, soon(t, s.system, opener).err == errEnded)
+				require.Equal(t, served && leaf, soon(t, s.system, opener).err == errEnded)
 				requireExit(o, wait.Name(), soon(t, s.system, awaiting(background, sent)).err)
 				alive(o)
 			})
