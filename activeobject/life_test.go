@@ -1,10 +1,12 @@
 package activeobject_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
 	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
@@ -288,7 +291,11 @@ func TestThoseThatWaitKeepTheirPlacesInARestart(t *testing.T) {
 		waiting(t, o, ls.burn, 6)
 		c.supervisor.RestartChildren(c.child)
 		require.Equal(t, outcome[int]{6, nil}, soon(t, s.system, calling(background, o, ls.queue, None{})), "the new state's Queues are the object's")
-		for i, w := range o.Explain().Waiting {
+		after := o.Explain().Waiting
+		for _, all := range [][]mailbox.Waiting{before, after} { // one that has just come may be told of first
+			slices.SortFunc(all, func(a, b mailbox.Waiting) int { return cmp.Compare(a.Arrival, b.Arrival) })
+		}
+		for i, w := range after {
 			if i < len(before) {
 				require.Equal(t, before[i].Arrival, w.Arrival)
 				require.Greater(t, w.Age, before[i].Age)

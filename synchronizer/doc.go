@@ -42,12 +42,18 @@
 //
 // Whose thread runs a request that starts is a choice, as in the text: that of the caller
 // who waits for it, which is the default and the cheapest; one of its own (Spawned); or one
-// of a pool (On), which many objects can share.
+// of a pool (On), which many objects can share. A Try that would have to wait for a thread,
+// or for a Limit, is refused.
 //
 // # What is different from an active object
 //
 // A call that comes back to an object that it is inside of is refused with a
-// *DeadlockError, also where it would be compatible.
+// *DeadlockError, also where it would be compatible; by a requeue likewise. Of the cases of
+// a Select one may come back, if it is compatible.
+//
+// A body may wait for a request that was sent to its own object, as long as that can run
+// beside it. If that changes (the object is restarted, the request requeued, another one
+// preferred), the wait ends with *DeadlockError.
 //
 // The pattern is Ennio Grasso's, "Synchronizer: an Object Behavioral Pattern for Concurrent
 // Programming" (1996).
