@@ -451,7 +451,9 @@ func (s *reference) pick() *call {
 		for _, c := range s.waiting(op) {
 			skip := c == first || (s.each(op) || o.Family) && s.atBound(c)
 			if !skip && slices.Contains(s.inside, c) && (!s.each(op) && !o.Family || s.mayBeOpen(c)) {
-				row = append(row, considered{c, false, false})
+				// Of a line the first may have to stay behind somebody at the gate whom one
+				// that was requeued need not mind, and who is due like it.
+				row = append(row, considered{c, false, !s.each(op) && !o.Family && s.atBound(c)})
 			}
 			if o.Family && len(s.failed) > failed {
 				break // who has failed is told first
