@@ -28,33 +28,23 @@ func Concurrent(change func(*Concurrency)) Option {
 // of their own.
 func Wrong(option, reason string) Option { return wrong(option, reason) }
 
-func (c *Concurrency) fan() *mailbox.Fan {
-	return &mailbox.Fan{Threads: c.Threads, Limit: c.Limit, Hard: c.Hard}
+func (t *Type[T]) fan(c *Concurrency) *mailbox.Fan {
+	return &mailbox.Fan{Threads: c.Threads, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
+		op := t.op(i)
+		return op.leafed && op.looks&guards.AtWaiting == 0
+	}}
 }
 
 // Conflicts returns the conflict table that follows from the declaration: functions are
 // compatible with functions, and everything else excludes. The declaration must be
 // complete: what is declared later is not in the table.
 func (t *Type[T]) Conflicts() guards.Table {
-	table := guards.Exclusive(t.Operations()...)
-	functions := t.functions()
-	for _, i := range functions {
-		for _, j := range functions {
-			table = table.Allow(i, j)
-		}
-	}
-	return table
+	all := t.signatures()
+	return guards.Where(t.Operations(), func(i, j int) bool { return !all[i].reads() || !all[j].reads() })
 }
 
-// functions returns the numbers of the operations that only read.
-func (t *Type[T]) functions() (numbers []int) {
-	for i, op := range t.signatures() {
-		if op.kind == kernel.Function {
-			numbers = append(numbers, i)
-		}
-	}
-	return numbers
-}
+// reads reports whether the operation changes nothing.
+func (s signature) reads() bool { return s.kind == kernel.Function }
 
 // unsynchronizable returns what makes no sense for an object that runs requests at once.
 func (s *settings) unsynchronizable(operations []string) senseless {
@@ -83,22 +73,15 @@ func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 	if table != nil {
 		own = *table
 	}
-	n := own.Len()
-	all := guards.Exclusive(append(own.Names(), "do", "view", "until")...)
-	readers := append(t.functions(), n+1, n+2)
-	for i := range n {
-		for j := range n {
-			if !own.Between(i, j) {
-				all = all.Allow(i, j)
-			}
-		}
+	all := append(t.signatures(), signature{"do", kernel.Procedure}, signature{"view", kernel.Function}, signature{"until", kernel.Function})
+	n, names := own.Len(), make([]string, len(all))
+	for i, op := range all {
+		names[i] = op.name
 	}
-	for _, i := range readers {
-		for _, j := range readers {
-			if i >= n || j >= n {
-				all = all.Allow(i, j)
-			}
+	return guards.Where(names, func(i, j int) bool {
+		if j < n {
+			return own.Between(i, j)
 		}
-	}
-	return all
+		return !all[i].reads() || !all[j].reads()
+	})
 }

@@ -372,7 +372,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		c.config.Overdue = overdue(system.Logger())
 	}
 	if s.concurrent.On {
-		c.config.Fan = s.concurrent.fan()
+		c.config.Fan = t.fan(&s.concurrent)
 	}
 	if s.counted {
 		c.config.Tag = types.Add(1) // no request takes the way that counts nothing

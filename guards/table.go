@@ -67,10 +67,18 @@ func Free(operations ...string) Table {
 // Exclusive returns the table in which every operation conflicts with every other and
 // with itself: one request at a time, as in an active object.
 func Exclusive(operations ...string) Table {
+	return Where(operations, func(i, j int) bool { return true })
+}
+
+// Where returns the table in which the pairs of operations, by number, conflict of which the
+// function says so. It is asked once for each pair, with i at most j.
+func Where(operations []string, conflict func(i, j int) bool) Table {
 	t := Free(operations...)
-	for _, row := range t.rows {
-		for j := range operations {
-			row.Add(j)
+	for i := range operations {
+		for j := i; j < len(operations); j++ {
+			if conflict(i, j) {
+				t.set(i, j, true)
+			}
 		}
 	}
 	return t

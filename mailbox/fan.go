@@ -41,6 +41,9 @@ type Fan struct {
 	// have begun, and even be running again.
 	Limit int
 	Hard  bool
+	// Leaf says which operations may come by the fast path: their bodies take no context,
+	// and their guards do not look at waiting counts.
+	Leaf func(op int) bool
 }
 
 // Threads lends a thread to each request that starts.

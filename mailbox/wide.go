@@ -55,7 +55,8 @@ func (l lane) in(w uint64) int {
 	return int(w >> l.at & (1<<laneBits - 1))
 }
 
-// lanes gives lanes to the operations: to those first that are compatible with most others.
+// lanes gives lanes to the leaf operations: to those first that are compatible with most
+// others.
 // There are none if every start takes a thread that has to be reserved or counted, or is to
 // be seen.
 func (c *Config) lanes() []lane {
@@ -75,7 +76,7 @@ func (c *Config) lanes() []lane {
 	for at := laneAt; at < laneAt+lanes*laneBits; at += laneBits {
 		best := -1
 		for op := range n {
-			if all[op].one == 0 && !c.Rules.Operations[op].Family && (best < 0 || free(op) > free(best)) {
+			if all[op].one == 0 && c.Fan.Leaf(op) && !c.Rules.Operations[op].Family && (best < 0 || free(op) > free(best)) {
 				best = op
 			}
 		}
