@@ -563,8 +563,12 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
 			r.lapsed, err = r.trail == nil, gone
 		case err == nil && m.config.Fan != nil && !may(next):
-			k.Decline(next) // a Try: it would have to wait for a thread
-			err = &kernel.Refused{Operation: m.config.Rules.Operations[r.Op].Name}
+			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since we looked
+			if err = r.gone(); err != nil {
+				r.lapsed = r.trail == nil
+			} else {
+				err = &kernel.Refused{Operation: m.config.Rules.Operations[r.Op].Name}
+			}
 		case gone != nil:
 			k.Withdraw(next)
 			r.lapsed, err = r.trail == nil, gone
