@@ -56,9 +56,8 @@ func (l lane) in(w uint64) int {
 }
 
 // lanes gives lanes to the leaf operations: to those first that are compatible with most
-// others.
-// There are none if every start takes a thread that has to be reserved or counted, or is to
-// be seen.
+// others. There are none if every start takes a thread that has to be reserved or counted,
+// or is to be seen.
 func (c *Config) lanes() []lane {
 	n := len(c.Rules.Operations)
 	all := make([]lane, n)
