@@ -1,7 +1,6 @@
 package conflicttest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -34,8 +33,8 @@ const (
 // child says that this is one.
 var child = os.Getenv(callVariable) != ""
 
-// patience is how long two bodies may take.
-const patience = 20 * time.Second
+// patience is how long two bodies may take at once.
+var patience = 20 * time.Second
 
 // progress is a line that a child writes.
 type progress struct {
@@ -67,7 +66,7 @@ func (c *checker[T]) report(directory string) {
 		}
 	}
 	write(progress{Reached: true})
-	log := &detections{path: filepath.Join(directory, raceLog+"."+strconv.Itoa(os.Getpid()))}
+	log := &detector{path: filepath.Join(directory, raceLog+"."+strconv.Itoa(os.Getpid()))}
 	for _, p := range c.pairs() {
 		if _, done := before[p]; done {
 			continue
@@ -79,7 +78,7 @@ func (c *checker[T]) report(directory string) {
 		found, err := c.beside(p, func(trial []line) {
 			stuck.Reset(patience)
 			write(progress{Pair: p, Begun: trial})
-		}, log.next)
+		}, log.last)
 		stuck.Stop()
 		end := progress{Pair: p, Ended: true, Found: found}
 		if err != nil {
@@ -218,7 +217,7 @@ func run(ctx context.Context, binary, test, call, at string) (output string, end
 	cmd.Env = append(os.Environ(), callVariable+"="+call, directoryVariable+"="+at,
 		// Of two like races the detector reports one, unless told otherwise; and here the
 		// second may be the smaller one.
-		"GORACE="+os.Getenv("GORACE")+" suppress_equal_stacks=0 suppress_equal_addresses=0 halt_on_error=0 log_path="+filepath.Join(at, raceLog))
+		"GORACE="+os.Getenv("GORACE")+" suppress_equal_stacks=0 suppress_equal_addresses=0 halt_on_error=0 atexit_sleep_ms=0 log_path="+filepath.Join(at, raceLog))
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		err = errors.New("without an error")
@@ -289,55 +288,4 @@ func (c *counts) next(t testing.TB) string {
 	}
 	c.of[t]++
 	return fmt.Sprintf("%s#%d", t.Name(), c.of[t])
-}
-
-// detections are the reports of the detector, as it writes them to a file.
-type detections struct {
-	path string
-	at   int64
-}
-
-// next returns the first report that has not been read, with the frames that are the
-// user's, and takes all as read.
-func (r *detections) next() string {
-	file, err := os.Open(r.path)
-	if err != nil {
-		return err.Error()
-	}
-	defer file.Close()
-	file.Seek(r.at, 0)
-	var kept []string
-	reports, skip := 0, false
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		l := lines.Text()
-		r.at += int64(len(l)) + 1
-		switch {
-		case strings.HasPrefix(l, "WARNING: DATA RACE"):
-			reports++
-		case strings.HasPrefix(l, "Goroutine "):
-			reports++ // where it was started is our affair
-		case strings.HasPrefix(l, "      "): // the place of the frame before
-			if reports == 1 && !skip {
-				kept = append(kept, l)
-			}
-		case strings.HasPrefix(l, "  "):
-			skip = ours(strings.TrimSpace(l))
-			if reports == 1 && !skip {
-				kept = append(kept, l)
-			}
-		case reports == 1 && strings.TrimSpace(l) != "":
-			kept = append(kept, l)
-		}
-	}
-	return strings.Join(kept, "\n")
-}
-
-// ours reports whether a frame is of those who call a body or a guard.
-func ours(frame string) bool {
-	for _, prefix := range []string{"sync.(*WaitGroup)", "github.com/sluice-go/sluice/guards.", "github.com/sluice-go/sluice/activeobject.", "github.com/sluice-go/sluice/synchronizer/conflicttest."} {
-		if strings.HasPrefix(frame, prefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -24,11 +24,11 @@ func (f *finding) String() string {
 	var b strings.Builder
 	b.WriteString(f.Problem)
 	for _, l := range f.Lines {
-		text := l.Text
-		if strings.Contains(text, "\n") {
-			text = "\n\t\t" + strings.ReplaceAll(text, "\n", "\n\t\t")
+		if strings.Contains(l.Text, "\n") {
+			b.WriteString("\n\t" + l.Name + ":\n\t\t" + strings.ReplaceAll(l.Text, "\n", "\n\t\t"))
+			continue
 		}
-		fmt.Fprintf(&b, "\n\t%-*s%s", width+3, l.Name+":", text)
+		fmt.Fprintf(&b, "\n\t%-*s%s", width+2, l.Name+":", l.Text)
 	}
 	return b.String()
 }
