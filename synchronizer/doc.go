@@ -36,7 +36,8 @@
 // The runtime keeps apart what the table says, and nothing else: two bodies that are
 // declared compatible must be safe beside each other. A guard is asked while nothing runs
 // that conflicts with its own operation; so what it reads is protected by that row of the
-// table, and whatever can close it must conflict with it.
+// table, and whatever can close it must conflict with it. Whether a table is right can be
+// tried: by the package conflicttest.
 //
 // # Threads
 //

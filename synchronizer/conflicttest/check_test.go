@@ -2,7 +2,7 @@ package conflicttest_test
 
 import (
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"runtime"
@@ -30,7 +30,6 @@ func (v *Vault) Has(l int64) bool    { return v.x.Load() >= l }
 func (v *Vault) Amount() int64       { return v.x.Load() }
 func (v *Vault) Lose(l int64)        { x := v.x.Load(); runtime.Gosched(); v.x.Store(x + l) }
 func (v *Vault) Reset() (old int64)  { return v.x.Swap(0) }
-func (v *Vault) Refuse(int64) error  { return errors.New("no") }
 func (v *Vault) Peek() (count int64) { return v.x.Add(1) }
 
 var (
@@ -70,7 +69,6 @@ func one(t *testing.T, p *play) string {
 
 func TestRightTablesAreRight(t *testing.T) {
 	t.Run("the one of the text", func(t *testing.T) {
-		table := guards.Free(accounts.Operations()...).Exclusive(deposit, withdraw).Conflict(balance, deposit, withdraw)
 		conflicttest.Check(t, accounts, table, accountStates)
 		conflicttest.Check(t, accounts, table, accountStates, conflicttest.Commuting())
 	})
@@ -384,16 +382,32 @@ func TestAnOutcomeThatDependsOnLuckIsFound(t *testing.T) {
 
 // Without the race detector outcomes are looked at all the same, and the log says so.
 func TestTheLogSaysWhenRacesWereNotLookedFor(t *testing.T) {
-	t.Setenv("PATH", "") // no go command
-	p := played(t, func(t testing.TB) { checkVaults(t, vaults.Conflicts().Compatible(lose, lose)) })
-	require.Contains(t, one(t, p), "run at once they equal neither order")
-	if conflicttest.Detecting {
-		require.Empty(t, p.logs, "no go command is needed")
-		return
+	for name, c := range map[string]struct {
+		says    string
+		prepare func(t *testing.T)
+	}{
+		"no go command": {`exec: "go": executable file not found`, func(t *testing.T) { t.Setenv("PATH", "") }},
+		"no cgo":        {"-race requires cgo", func(t *testing.T) { t.Setenv("CGO_ENABLED", "0") }},
+		"not wanted": {"the test is run with -short", func(t *testing.T) {
+			flag.Set("test.short", "true")
+			t.Cleanup(func() { flag.Set("test.short", "false") })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conflicttest.Forget()
+			t.Cleanup(conflicttest.Forget)
+			c.prepare(t)
+			p := played(t, func(t testing.TB) { checkVaults(t, vaults.Conflicts().Compatible(lose, lose)) })
+			require.Contains(t, one(t, p), "run at once they equal neither order")
+			if conflicttest.Detecting {
+				require.Empty(t, p.logs, "nothing has to be built")
+				return
+			}
+			require.Len(t, p.logs, 1)
+			require.Contains(t, p.logs[0], "vault: data races have not been looked for, only outcomes")
+			require.Contains(t, p.logs[0], c.says)
+		})
 	}
-	require.Len(t, p.logs, 1)
-	require.Contains(t, p.logs[0], "vault: data races have not been looked for, only outcomes: go test -race")
-	require.Contains(t, p.logs[0], "executable file not found")
 }
 
 func between(s, after, before string) string {

@@ -126,6 +126,10 @@ func (c *checker[T]) inChild(t testing.TB, call string, except map[pair]bool, re
 			t.Errorf("conflicttest: no pair has been run beside each other: the child process has not come to the check (%v):\n%s", ended, output)
 			return
 		}
+		if ctx.Err() != nil {
+			t.Errorf("conflicttest: the time of the test is over before all pairs have been run beside each other")
+			return
+		}
 		crashed := false
 		for _, p := range c.pairs() {
 			last, begun := pairs[p]
@@ -177,8 +181,16 @@ func own() string {
 	return path
 }
 
+// built is the binary of these tests with the race detector, once there is one, or why
+// there is none.
+var built struct {
+	mu        sync.Mutex
+	path, why string
+}
+
 // raceBinary returns a binary of these tests with the race detector, or says why there
-// is none.
+// is none. What it has to build is built once, if there is a place for it: beside this
+// binary, where that is one that the go command has made and will remove.
 func raceBinary(ctx context.Context, at string) (path, why string) {
 	if detecting {
 		return own(), ""
@@ -186,7 +198,20 @@ func raceBinary(ctx context.Context, at string) (path, why string) {
 	if testing.Short() {
 		return "", "the test is run with -short"
 	}
-	path = filepath.Join(at, "race.test")
+	beside := filepath.Dir(own())
+	if !strings.Contains(beside, "go-build") {
+		return build(ctx, at)
+	}
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if built.path == "" && built.why == "" {
+		built.path, built.why = build(ctx, beside)
+	}
+	return built.path, built.why
+}
+
+func build(ctx context.Context, at string) (path, why string) {
+	path = filepath.Join(at, "conflicttest.test")
 	args := []string{"test", "-race", "-vet=off", "-c", "-o", path}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -195,11 +220,11 @@ func raceBinary(ctx context.Context, at string) (path, why string) {
 			}
 		}
 	}
-	build := exec.CommandContext(ctx, "go", append(args, ".")...)
-	build.Dir = directory
-	output, err := build.CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
+	cmd.Dir = directory
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Sprintf("go %s: %v\n%s", strings.Join(args, " "), err, output)
+		return "", strings.TrimSpace(fmt.Sprintf("go %s: %v\n%s", strings.Join(args, " "), err, output))
 	}
 	return path, ""
 }

@@ -1,6 +1,7 @@
 package conflicttest_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -14,6 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.short", "false")      // which would leave out what most of this is about
 	flag.Set("rapid.nofailfile", "true") // what is found here is meant to be there
 	objecttest.Main(m)
 }
@@ -32,10 +35,8 @@ type play struct {
 }
 
 // played runs a test to its end, and returns it.
-func played(t testing.TB, test func(t testing.TB)) *play { return playedAs(t.Name(), t, test) }
-
-func playedAs(name string, tb testing.TB, test func(t testing.TB)) *play {
-	p := &play{TB: tb, name: name}
+func played(t testing.TB, test func(t testing.TB)) *play {
+	p := &play{name: t.Name()}
 	done := make(chan None)
 	go func() {
 		defer close(done)
@@ -48,10 +49,11 @@ func playedAs(name string, tb testing.TB, test func(t testing.TB)) *play {
 	return p
 }
 
-func (p *play) Helper()          {}
-func (p *play) Name() string     { return p.name }
-func (p *play) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
-func (p *play) SkipNow()         { runtime.Goexit() }
+func (p *play) Helper()                  {}
+func (p *play) Name() string             { return p.name }
+func (p *play) Context() context.Context { return context.Background() }
+func (p *play) Cleanup(f func())         { p.cleanups = append(p.cleanups, f) }
+func (p *play) SkipNow()                 { runtime.Goexit() }
 
 func (p *play) TempDir() string {
 	dir, err := os.MkdirTemp("", "conflicttest")
