@@ -105,7 +105,7 @@ func TestADataRaceIsFound(t *testing.T) {
 // A guard is asked while those run that are compatible with its entry, so it may race
 // where the body does not.
 func TestARaceOfAGuardIsFound(t *testing.T) {
-	type gate struct{ open, passed bool }
+	type gate struct{ open bool }
 	gates := activeobject.NewType[gate]("gate")
 	open := activeobject.Procedure(gates, "open", activeobject.Do(func(g *gate) { g.open = true }))
 	pass := activeobject.Entry(gates, "pass", activeobject.Do(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
@@ -250,7 +250,7 @@ func TestWhatEndsOrStopsAChildIsFoundAndOthersAreChecked(t *testing.T) {
 				select {
 				case <-w.meet[1-mine]:
 					locks[1-mine].Lock()
-					locks[1-mine].Unlock() //lint:ignore SA2001 what matters is who waits for whom
+					defer locks[1-mine].Unlock()
 					return
 				default:
 					runtime.Gosched()

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sluice-go/sluice/activeobject"
@@ -28,7 +27,6 @@ type None = activeobject.None
 type play struct {
 	testing.TB
 	name     string
-	mu       sync.Mutex
 	cleanups []func()
 	failures []string
 	logs     []string
