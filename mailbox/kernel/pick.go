@@ -13,6 +13,7 @@ type candidate struct {
 	r    *Request
 	wall bool // may not start now, and stands in the way of what conflicts with it
 	due  bool // has been bypassed as often as allowed
+	each bool // is considered by itself: whether it is open, or a wall, is to be found out
 }
 
 // pick returns the request inside that starts next, or nil.
@@ -20,6 +21,8 @@ func (k *Kernel) pick() *Request {
 	switch {
 	case k.inside.n == 0:
 		return nil
+	case k.index != nil:
+		return k.pickEach()
 	case k.single && k.inside.n == 1 && k.gated.n == 0:
 		op := k.inside.Next(0)
 		if k.barred(op) {
@@ -35,24 +38,7 @@ func (k *Kernel) pickOne() *Request {
 	choosing := k.rules.Policy != nil && k.rules.Policy.Choose != nil
 	h := k.heads[:0]
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		first, barred := (*Request)(nil), k.barred(op)
-		if barred {
-			// It may be open or not: nobody can tell before what runs has ended,
-			// unless it was asked since the state last changed.
-			first = k.notFalse(op)
-		} else {
-			first = k.firstOpen(op)
-		}
-		if first == nil {
-			continue
-		}
-		h = append(h, candidate{r: first, wall: barred, due: k.due(first)})
-		if k.rules.MaxBypass > 0 {
-			h = k.alsoDue(h, first, !barred)
-		}
-		if choosing && !barred {
-			h = k.alsoOpen(h, first)
-		}
+		h = k.candidates(h, op, choosing)
 	}
 	k.heads = h
 	if k.failed.first != nil { // it will be asked again, and should not be asked twice
@@ -79,6 +65,30 @@ func (k *Kernel) pickOne() *Request {
 	}
 	k.eligible = eligible
 	return k.choose(eligible)
+}
+
+// candidates appends those of an operation that are considered: the first that is open, or
+// may be, and whom the rules put beside it.
+func (k *Kernel) candidates(h []candidate, op int, choosing bool) []candidate {
+	first, barred := (*Request)(nil), k.barred(op)
+	if barred {
+		// It may be open or not: nobody can tell before what runs has ended,
+		// unless it was asked since the state last changed.
+		first = k.notFalse(op)
+	} else {
+		first = k.firstOpen(op)
+	}
+	if first == nil {
+		return h
+	}
+	h = append(h, candidate{r: first, wall: barred, due: k.due(first)})
+	if k.rules.MaxBypass > 0 {
+		h = k.alsoDue(h, first, !barred)
+	}
+	if choosing && !barred {
+		h = k.alsoOpen(h, first)
+	}
+	return h
 }
 
 // choose has the policy choose.
