@@ -296,22 +296,19 @@ func (k *Kernel) pickEach() *Request {
 			h = k.candidates(h, op, choosing)
 			continue
 		}
-		r, all := k.considered(op)
-		if r != nil && k.queues[op].shared && !k.mayHold(r) {
-			continue
-		}
-		for ; r != nil; r = r.next {
-			h = append(h, candidate{r: r, due: k.due(r), each: true})
-			if !all {
-				break
-			}
-		}
+		h = k.candidatesEach(h, op)
 	}
 	k.heads = h
 	if k.failed.first != nil {
 		return nil
 	}
-	defer clear(h)
+	r := k.pickAmong(h, choosing)
+	clear(h) // not deferred: after AskingFailed the kernel is somebody else's
+	clear(k.way)
+	return r
+}
+
+func (k *Kernel) pickAmong(h []candidate, choosing bool) *Request {
 	if !k.sortCandidates(h) {
 		return nil
 	}
@@ -329,12 +326,29 @@ func (k *Kernel) pickEach() *Request {
 	return k.choose(k.eligible)
 }
 
+// candidatesEach is candidates for a scoped operation. Who is known to be closed is none.
+func (k *Kernel) candidatesEach(h []candidate, op int) []candidate {
+	r, all := k.considered(op)
+	if r != nil && k.queues[op].shared && !k.mayHold(r) {
+		return h // nor are the others
+	}
+	for ; r != nil; r = r.next {
+		if k.mayHold(r) {
+			h = append(h, candidate{r: r, due: k.due(r), each: true})
+		}
+		if !all {
+			break
+		}
+	}
+	return h
+}
+
 // walk considers the candidates in their order, and returns the one that starts; or nil, and
 // those that are eligible, for a policy that chooses. It reports whether somebody could start
 // but for those before him.
 func (k *Kernel) walk(h []candidate, choosing bool) (r *Request, held bool) {
+	clear(k.way)
 	way := k.way[:0]
-	defer func() { clear(way); k.way = way[:0] }()
 	clear(k.passed)
 	k.eligible = k.eligible[:0]
 	for _, c := range h {
@@ -355,6 +369,7 @@ func (k *Kernel) walk(h []candidate, choosing bool) (r *Request, held bool) {
 		if c.wall || c.due || !choosing {
 			if k.queues[c.r.Op].scoped {
 				way = append(way, c.r)
+				k.way = way
 			} else {
 				k.passed.Add(c.r.Op)
 			}

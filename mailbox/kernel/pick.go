@@ -44,11 +44,16 @@ func (k *Kernel) pickOne() *Request {
 	if k.failed.first != nil { // it will be asked again, and should not be asked twice
 		return nil
 	}
-	defer clear(h) // pin nobody
+	r := k.pickOf(h, choosing)
+	clear(h) // pin nobody; not deferred, as after Misjudged the kernel is somebody else's
+	return r
+}
+
+func (k *Kernel) pickOf(h []candidate, choosing bool) *Request {
 	if !k.sortCandidates(h) {
 		return nil
 	}
-	eligible := k.eligible[:0]
+	k.eligible = k.eligible[:0]
 	clear(k.passed)
 	for _, c := range h {
 		behind := k.rules.Conflicts.Row(c.r.Op).Meets(k.passed)
@@ -59,12 +64,12 @@ func (k *Kernel) pickOne() *Request {
 			continue
 		}
 		if !choosing || c.due {
+			clear(k.eligible)
 			return c.r
 		}
-		eligible = append(eligible, c.r)
+		k.eligible = append(k.eligible, c.r)
 	}
-	k.eligible = eligible
-	return k.choose(eligible)
+	return k.choose(k.eligible)
 }
 
 // candidates appends those of an operation that are considered: the first that is open, or
@@ -92,20 +97,21 @@ func (k *Kernel) candidates(h []candidate, op int, choosing bool) []candidate {
 }
 
 // choose has the policy choose.
-func (k *Kernel) choose(eligible []*Request) *Request {
+func (k *Kernel) choose(eligible []*Request) (r *Request) {
 	if len(eligible) == 0 {
 		return nil
 	}
-	defer clear(eligible)
 	i, err := k.rules.Policy.Choose(eligible)
 	if err == nil && (i < 0 || i >= len(eligible)) {
 		err = &ChoiceError{Policy: k.rules.Policy.Name, Index: i, Eligible: len(eligible)}
 	}
 	if err != nil {
 		k.Misjudged(err, eligible...)
-		return nil
+	} else {
+		r = eligible[i]
 	}
-	return eligible[i]
+	clear(eligible) // not deferred: see pickOne
+	return r
 }
 
 // Error implements error.

@@ -454,7 +454,9 @@ func (s *reference) pick() *call {
 	for op, o := range s.rules.Operations {
 		if s.scoped(op) {
 			for _, c := range s.considered(op) {
-				row = append(row, considered{call: c, due: s.atBound(c), each: true})
+				if !s.isKnownFalse(c) {
+					row = append(row, considered{call: c, due: s.atBound(c), each: true})
+				}
 			}
 			continue
 		}
