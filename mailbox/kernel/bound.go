@@ -64,7 +64,7 @@ func (k *Kernel) stuck(r *Request) bool {
 	case k.closed != nil:
 		return false
 	case k.settled == k.step-1:
-		return k.bars(r) || k.outside(r) != nil
+		return k.barsSurely(r) || k.outsideFrom(r, 0, k.surely) != nil
 	}
 	return k.blocked()
 }

@@ -136,27 +136,34 @@ func (k *Kernel) delist(r *Request) {
 }
 
 // bars reports whether something runs that r conflicts with, or the object is held. If a
-// predicate fails, so has r, and it reports true.
+// predicate fails, so has r, and it reports true. It is for Next, as predicates are asked
+// there only.
 func (k *Kernel) bars(r *Request) bool {
 	if !k.queues[r.Op].scoped {
 		return k.barred(r.Op)
 	}
-	return k.held || k.runningOps.n > 0 && k.obstructed(r)
+	return k.held || k.runningOps.n > 0 && (r.Claim.hurdle != nil && r.Claim.hurdle.runs || k.obstructed(r, k.clash))
 }
 
-func (k *Kernel) obstructed(r *Request) bool {
-	if k.inner(r) {
-		return k.obstructedInside(r)
+// barsSurely is bars for somebody who asks nothing: what conflicts by a predicate may be
+// in the way or not, and is not counted.
+func (k *Kernel) barsSurely(r *Request) bool {
+	if !k.queues[r.Op].scoped {
+		return k.barred(r.Op)
 	}
-	if r.Claim.hurdle != nil && r.Claim.hurdle.runs {
-		return true
+	return k.held || k.runningOps.n > 0 && k.obstructed(r, k.surely)
+}
+
+func (k *Kernel) obstructed(r *Request, clash func(r, other *Request) bool) bool {
+	if k.inner(r) {
+		return k.obstructedInside(r, clash)
 	}
 	q := &k.queues[r.Op]
 	if q.always.Meets(k.runningOps.Set) {
 		return true
 	}
 	for op := q.scopes.Next(0); op >= 0; op = q.scopes.Next(op + 1) {
-		if k.queues[op].runs > 0 && k.meets(r, op) {
+		if k.queues[op].runs > 0 && k.meets(r, op, clash) {
 			return true
 		}
 	}
@@ -165,7 +172,7 @@ func (k *Kernel) obstructed(r *Request) bool {
 
 // meets reports whether something runs of the operation that r conflicts with in the scope
 // of the two.
-func (k *Kernel) meets(r *Request, op int) bool {
+func (k *Kernel) meets(r *Request, op int, clash func(r, other *Request) bool) bool {
 	scope := k.rules.Conflicts.Within(r.Op, op)
 	e := r.Claim.Extents[scope]
 	switch {
@@ -176,24 +183,11 @@ func (k *Kernel) meets(r *Request, op int) bool {
 		return e.From != nil && k.index.regions[scope][op].meets(e, k.scopes[scope].Compare)
 	}
 	for _, other := range k.queues[op].here {
-		if k.clashes(scope, r, other) {
+		if clash(r, other) {
 			return true
 		}
 	}
 	return false
-}
-
-// clashes asks a predicate. If it fails, so has r, and clashes reports true.
-func (k *Kernel) clashes(scope int, r, other *Request) bool {
-	clash, err := k.object.(Clasher).Clash(scope, r, other)
-	switch {
-	case err != nil:
-		k.failOnce(r, err)
-		return true
-	case clash:
-		r.Claim.hurdle = other.Claim
-	}
-	return clash
 }
 
 // failOnce fails r, unless it has failed by what has been done in its name.
@@ -210,14 +204,14 @@ func (k *Kernel) inner(r *Request) bool {
 
 // obstructedInside is obstructed for a request that conflicts with none of its outer ones.
 // Those announced by Begin are none of these.
-func (k *Kernel) obstructedInside(r *Request) bool {
+func (k *Kernel) obstructedInside(r *Request, clash func(r, other *Request) bool) bool {
 	for op := range k.Unseen() {
 		if k.rules.Conflicts.Between(r.Op, op) {
 			return true
 		}
 	}
 	for other := k.running.first; other != nil; other = other.next {
-		if !slices.Contains(r.Claim.Outer, other.Claim) && k.clash(r, other) {
+		if !slices.Contains(r.Claim.Outer, other.Claim) && clash(r, other) {
 			return true
 		}
 	}
@@ -234,7 +228,21 @@ func (k *Kernel) clash(r, other *Request) bool {
 	case k.scopes[scope].Kind() != guards.ByPredicate:
 		return k.scopes[scope].Overlap(r.Claim.Extents[scope], other.Claim.Extents[scope])
 	}
-	return k.clashes(scope, r, other)
+	clash, err := k.object.(Clasher).Clash(scope, r, other)
+	switch {
+	case err != nil:
+		k.failOnce(r, err)
+		return true
+	case clash:
+		r.Claim.hurdle = other.Claim
+	}
+	return clash
+}
+
+// surely is clash without predicates, which it takes to say no.
+func (k *Kernel) surely(r, other *Request) bool {
+	scope := k.rules.Conflicts.Within(r.Op, other.Op)
+	return (scope < 0 || k.scopes[scope].Kind() != guards.ByPredicate) && k.clash(r, other)
 }
 
 // known is clash for an explanation, which asks nothing: of a predicate it knows what was
@@ -418,15 +426,13 @@ func (k *Kernel) firstUnbarred(op int, before *Request) *Request {
 }
 
 // blockedEach reports whether every waiting request of a scoped operation conflicts with
-// something that runs.
+// something that runs, whatever predicates say.
 func (k *Kernel) blockedEach(q *queue) bool {
 	for _, l := range [...]*list{&q.inside, &q.gate} {
-		for r := l.first; r != nil; {
-			next := r.next
-			if !k.bars(r) {
+		for r := l.first; r != nil; r = r.next {
+			if !k.barsSurely(r) {
 				return false
 			}
-			r = next
 		}
 	}
 	return true

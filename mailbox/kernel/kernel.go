@@ -292,7 +292,7 @@ func (k *Kernel) scope(op int) {
 // Failed tells.
 func (k *Kernel) Arrive(r *Request) {
 	q := k.register(r)
-	if !q.scoped && k.barred(r.Op) {
+	if k.barsSurely(r) {
 		k.hasToWait(r)
 	}
 	r.state = AtGate
@@ -301,12 +301,6 @@ func (k *Kernel) Arrive(r *Request) {
 	}
 	q.length.Add(one)
 	k.untried(q, r, 1)
-	if q.scoped && k.bars(r) {
-		k.hasToWait(r)
-		if !r.Waits() {
-			return // the predicate has failed
-		}
-	}
 	if k.bounded && k.stuck(r) {
 		k.settled = k.step
 		back := k.turnBack()
@@ -520,14 +514,10 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 		r.arrival, r.seq = arrival, seq
 	}
 	r.Try = false
-	q := &k.queues[r.Op]
-	if !q.scoped && k.barred(r.Op) {
+	if k.barsSurely(r) {
 		k.hasToWait(r)
 	}
 	k.enter(r, one|indoors)
-	if q.scoped && r.state == Inside && k.bars(r) {
-		k.hasToWait(r)
-	}
 	if r.state == Inside && k.full(r.Op) != nil {
 		r.extra = true
 		k.extras = append(k.extras, r)

@@ -144,6 +144,17 @@ func (s *reference) barredAll(op int) bool {
 		slices.ContainsFunc(s.running, func(r *call) bool { return s.conflict(op, r.op) })
 }
 
+// barredSurely: whatever predicates say, which are not asked when somebody arrives.
+func (s *reference) barredSurely(c *call) bool {
+	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(c.op, b) }) ||
+		slices.ContainsFunc(s.running, func(r *call) bool { return s.clashSurely(c, r) && !s.around(r, c) })
+}
+
+func (s *reference) clashSurely(a, b *call) bool {
+	scope := s.rules.Conflicts.Within(a.op, b.op)
+	return s.clash(a, b) && (scope < 0 || s.rules.Conflicts.Scopes()[scope].Kind() != guards.ByPredicate)
+}
+
 // barred: something runs that conflicts with the request, or all is held.
 func (s *reference) barred(c *call) bool {
 	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(c.op, b) }) ||
@@ -223,7 +234,7 @@ func (s *reference) register(c *call) {
 	c.arrival = s.arrivals
 	s.newest = (max(s.newest, s.entered)>>16 + 1) << 16
 	c.pos, c.came, c.waited, c.bypassed, c.knownFalse = s.newest, s.newest, false, 0, false
-	if s.barred(c) {
+	if s.barredSurely(c) {
 		s.hasToWait(c)
 	}
 }
@@ -237,7 +248,7 @@ func (s *reference) hasToWait(c *call) {
 
 func (s *reference) arrive(c *call) {
 	s.register(c)
-	stays := s.barred(c) || s.aheadAtGate(c) != nil
+	stays := s.barredSurely(c) || s.aheadIf(c, s.clashSurely) != nil
 	s.gate = append(s.gate, c)
 	s.settled = s.closed == nil && (s.settled && stays || s.blocked())
 	if s.settled {
@@ -691,10 +702,12 @@ func (s *reference) before(a, b *call) int {
 // aheadAtGate returns an earlier arrival outside that conflicts with c. Nobody has
 // asked it, but what those inside know of a guard over the state alone holds for
 // it too. Who has been requeued was inside before all at the gate.
-func (s *reference) aheadAtGate(c *call) *call {
+func (s *reference) aheadAtGate(c *call) *call { return s.aheadIf(c, s.clash) }
+
+func (s *reference) aheadIf(c *call, clash func(a, b *call) bool) *call {
 	for op, o := range s.rules.Operations {
 		for _, w := range of(op, s.gate) {
-			if w.pos < c.came && s.clash(w, c) && (o.Family || o.Looks != guards.AtState || !s.holdsFalse(line{op, 0})) {
+			if w.pos < c.came && clash(w, c) && (o.Family || o.Looks != guards.AtState || !s.holdsFalse(line{op, 0})) {
 				return w
 			}
 		}
@@ -725,7 +738,7 @@ func (s *reference) start(c *call) {
 
 // blocked reports whether everybody who waits conflicts with something that runs.
 func (s *reference) blocked() bool {
-	return !slices.ContainsFunc(slices.Concat(s.inside, s.gate), func(w *call) bool { return !s.barred(w) })
+	return !slices.ContainsFunc(slices.Concat(s.inside, s.gate), func(w *call) bool { return !s.barredSurely(w) })
 }
 
 func (s *reference) bounded() bool {
