@@ -64,7 +64,7 @@ func (k *Kernel) stuck(r *Request) bool {
 	case k.closed != nil:
 		return false
 	case k.settled == k.step-1:
-		return k.barred(r.Op) || k.outside(r) != nil
+		return k.barsSurely(r) || k.outsideFrom(r, 0, k.surely) != nil
 	}
 	return k.blocked()
 }
@@ -72,7 +72,9 @@ func (k *Kernel) stuck(r *Request) bool {
 // blocked reports whether everybody who waits conflicts with something that runs.
 func (k *Kernel) blocked() bool {
 	for op := range k.queues {
-		if q := &k.queues[op]; q.queued()+q.tries > 0 && !k.barred(op) {
+		switch q := &k.queues[op]; {
+		case q.queued()+q.tries == 0:
+		case q.scoped && !k.blockedEach(q), !q.scoped && !k.barred(op):
 			return false
 		}
 	}
@@ -241,11 +243,18 @@ func (k *Kernel) knock() (first *Request) {
 	}
 	for op := range k.queues {
 		q := &k.queues[op]
-		if q.door.first == nil || k.barred(op) {
+		if q.door.first == nil || !q.scoped && k.barred(op) {
 			continue
 		}
 		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
 			next := r.next
+			if q.scoped && k.bars(r) {
+				if k.failed.first != nil {
+					return nil
+				}
+				r = next
+				continue
+			}
 			k.trying = r
 			err := k.wouldWait(r)
 			k.trying = nil
@@ -259,7 +268,7 @@ func (k *Kernel) knock() (first *Request) {
 				first = r
 				break
 			}
-			if !q.each && q.members == nil {
+			if !q.each && q.members == nil && !q.scoped {
 				break // what holds for one of them holds for all
 			}
 			r = next

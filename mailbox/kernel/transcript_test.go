@@ -139,7 +139,7 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		r, to := s.call(t, d), d.CmdArgs[1]
 		n := number(to.Vals)
 		r.Record = n
-		s.k.Requeue(r, s.operation(t, to.Key), n, len(d.CmdArgs) > 2)
+		s.k.Requeue(r, s.operation(t, to.Key), n, nil, len(d.CmdArgs) > 2)
 	case "failed":
 		if r, err := s.k.Failed(); r != nil {
 			s.printf("fail %s: %v\n", s.name(r), err)
