@@ -2,6 +2,7 @@ package activeobject
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -12,29 +13,21 @@ import (
 // nobody. It is for those who check declarations, as the package conflicttest does.
 type Declaration[T any] struct {
 	Name     string
-	Function bool                                        // it is declared to change nothing
-	NoArg    bool                                        // its argument is a None
-	Guard    guards.Guard[T, any]                        // of a Function or a procedure the zero one
-	Accepts  func(argument any) bool                     // nil stands for no argument
+	Function bool // it is declared to change nothing
+	Argument reflect.Type
+	Guard    guards.Guard[T, any]                        // of what is always open the zero one
 	Body     func(*T, context.Context, any) (any, error) // a requeue is an error that it returns, and nothing else
 }
 
 // Declarations returns those of a type's operations, in the order of Type.Operations. It
-// seals the type as its first object does, and panics likewise.
+// seals the type as its first object does, and panics likewise. Guards and bodies take an
+// argument that is an Argument.
 func Declarations[T any](t *Type[T]) []Declaration[T] {
 	t.seal()
 	all := make([]Declaration[T], len(t.ops))
 	for i, op := range t.ops {
 		h := op.self.(heritable[T])
-		accepts := func(argument any) bool { _, ok := h.acceptAny(argument); return ok }
-		all[i] = Declaration[T]{
-			Name:     op.name,
-			Function: op.kind == kernel.Function,
-			NoArg:    accepts(None{}) && !accepts(0), // which an any would accept too
-			Guard:    h.guardAny(),
-			Accepts:  accepts,
-			Body:     h.applyAny,
-		}
+		all[i] = Declaration[T]{op.name, op.kind == kernel.Function, op.argument, h.guardAny(), h.applyAny}
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package conflicttest
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ import (
 func Check[T any](t testing.TB, typ *activeobject.Type[T], table guards.Table, states func(t *rapid.T) (make func() *T), options ...Option) {
 	t.Helper()
 	c := &checker[T]{name: t.Name(), typ: typ, table: table, states: states}
-	c.arguments = map[string]func(*rapid.T) any{}
+	c.arguments = map[string]generator{}
 	for _, o := range options {
 		o(&c.settings)
 	}
@@ -82,16 +83,24 @@ func Check[T any](t testing.TB, typ *activeobject.Type[T], table guards.Table, s
 type Option func(*settings)
 
 type settings struct {
-	arguments   map[string]func(*rapid.T) any
+	arguments   map[string]generator
 	commuting   bool
 	fingerprint func(state any) string
+}
+
+// generator is one of arguments.
+type generator struct {
+	of   reflect.Type
+	draw func(*rapid.T) any
 }
 
 // Arguments gives an operation a generator for its arguments. Bodies must not change
 // what these lead to, as they are used several times.
 func Arguments[T, A, R any](op *activeobject.Operation[T, A, R], g *rapid.Generator[A]) Option {
 	name := op.Name()
-	return func(s *settings) { s.arguments[name] = func(t *rapid.T) any { return g.Draw(t, name) } }
+	return func(s *settings) {
+		s.arguments[name] = generator{reflect.TypeFor[A](), func(t *rapid.T) any { return g.Draw(t, name) }}
+	}
 }
 
 // Commuting checks besides that compatible operations commute, which is needed under
@@ -136,14 +145,20 @@ func (c *checker[T]) prepare() error {
 		}
 	}
 	c.operations = activeobject.Declarations(c.typ)
+	if err := c.table.Fits(func(i int) reflect.Type { return c.operations[i].Argument }); err != nil {
+		return wrong("%w", err)
+	}
 	for i, op := range c.operations {
-		if c.arguments[op.Name] != nil || !c.used(i) {
-			continue
-		}
-		if !op.NoArg {
+		g, given := c.arguments[op.Name]
+		switch {
+		case given && g.of != op.Argument:
+			return wrong("operation %q takes a %v, and its generator makes a %v: pass Arguments the handle of this type", op.Name, op.Argument, g.of)
+		case given || !c.used(i):
+		case op.Argument != reflect.TypeFor[activeobject.None]():
 			return wrong("operation %q has no generator for its argument: pass Arguments(%s, …)", op.Name, op.Name)
+		default:
+			c.arguments[op.Name] = generator{op.Argument, func(*rapid.T) any { return activeobject.None{} }}
 		}
-		c.arguments[op.Name] = func(*rapid.T) any { return activeobject.None{} }
 	}
 	return nil
 }
@@ -160,8 +175,11 @@ func (c *checker[T]) pairs() (all []pair) {
 	return all
 }
 
-// compatible reports whether requests of two operations may run at once.
-func (c *checker[T]) compatible(i, j int) bool { return !c.table.Between(i, j) }
+// compatible reports whether requests of two operations may run at once; those of which
+// the table says so, if it goes by arguments.
+func (c *checker[T]) compatible(i, j int) bool {
+	return !c.table.Between(i, j) || c.table.Within(i, j) >= 0
+}
 
 // used reports whether there is something to check of an operation.
 func (c *checker[T]) used(i int) bool {

@@ -277,6 +277,34 @@ func TestWhatEndsOrStopsAChildIsFoundAndOthersAreChecked(t *testing.T) {
 	require.Contains(t, p.failures[1], "have not returned after 500ms")
 }
 
+// Where a table goes by arguments, so does the check.
+func TestConflictsByArgumentsAreChecked(t *testing.T) {
+	// A shelf has a place for each letter, which is all that is to be kept apart.
+	type shelf struct{ places [3]int }
+	shelves := activeobject.NewType[shelf]("shelf")
+	add := activeobject.Procedure(shelves, "add", func(s *shelf, i int) (int, error) { s.places[i]++; return s.places[i], nil })
+	look := activeobject.Function(shelves, "look", func(s *shelf, i int) (int, error) { return s.places[i], nil })
+	states := func(t *rapid.T) func() *shelf {
+		n := rapid.IntRange(0, 9).Draw(t, "n")
+		return func() *shelf { return &shelf{[3]int{n, n, n}} }
+	}
+	check := func(t testing.TB, table guards.Table) {
+		conflicttest.Check(t, shelves, table, states, conflicttest.Arguments(add, rapid.IntRange(0, 2)), conflicttest.Arguments(look, rapid.IntRange(0, 2)))
+	}
+	same := func(i int) int { return i }
+	t.Run("right", func(t *testing.T) {
+		check(t, shelves.Conflicts().EqualKeys(guards.Key(add, same), guards.Key(look, same)))
+	})
+	t.Run("wrong", func(t *testing.T) {
+		said := one(t, played(t, func(t testing.TB) {
+			but := func(a, b int) bool { return a == b && a != 2 }
+			check(t, shelves.Conflicts().EqualKeys(guards.Key(add, same), guards.Key(look, same)).OnlyIf(guards.Pair(add, add, but)))
+		}))
+		require.Contains(t, said, "add and add are declared compatible, but beside each other they race")
+		require.Contains(t, said, "add(2), add(2)")
+	})
+}
+
 // How a body ends is a part of its outcome.
 func TestBodiesMayFailPanicAndEndTheirGoroutine(t *testing.T) {
 	type thing struct{ n atomic.Int64 }
@@ -333,6 +361,14 @@ func TestAMistakeInTheCheckItselfIsSaid(t *testing.T) {
 		says  string
 		check func(t testing.TB)
 	}{
+		"a table with a key of another type": {`takes a int64, and is given a function of a string`, func(t testing.TB) {
+			table := free.Conflict(deposit, deposit).EqualKeys(guards.Key(deposit, func(s string) string { return s }))
+			conflicttest.Check(t, accounts, table, accountStates)
+		}},
+		"keys that are always equal": {"requests of deposit and deposit conflict for all of the generated arguments", func(t testing.TB) {
+			table := accounts.Conflicts().EqualKeys(guards.Key(deposit, func(int64) int { return 0 }))
+			conflicttest.Check(t, accounts, table, accountStates, arguments)
+		}},
 		"a table that is wrong": {`"savings" is no operation of the table`, func(t testing.TB) {
 			conflicttest.Check(t, accounts, free.Exclusive(guards.Name("savings")), accountStates)
 		}},
@@ -345,7 +381,7 @@ func TestAMistakeInTheCheckItselfIsSaid(t *testing.T) {
 		"arguments of another type's": {`there are arguments for operation "deposit", which the type does not have: it has sort, never`, func(t testing.TB) {
 			conflicttest.Check(t, bags, none, empty, arguments)
 		}},
-		"arguments of an operation with the same name": {`operation "deposit" does not take "much"`, func(t testing.TB) {
+		"arguments of an operation with the same name": {`operation "deposit" takes a int64, and its generator makes a string`, func(t testing.TB) {
 			type other struct{}
 			others := activeobject.NewType[other]("other")
 			conflicttest.Check(t, accounts, accounts.Conflicts().Compatible(deposit, deposit), accountStates,

@@ -33,7 +33,10 @@ func (c *checker[T]) beside(p pair, begin func([]line), raced func() string) (fo
 
 // tried makes a trial at once several times.
 func (c *checker[T]) tried(t *rapid.T, p pair, times int, begin func([]line), raced func() string) *finding {
-	trial := c.trial(t, p)
+	trial, ok := c.trial(t, p)
+	if !ok {
+		return nil
+	}
 	begin(trial.shown())
 	orders := [2]outcome{trial.inOrder(0, true), trial.inOrder(1, true)}
 	for range times {

@@ -61,8 +61,13 @@ func (c *checker[T]) alone(i int) (*finding, error) {
 
 // inTurn checks of a pair what shows if one runs after the other.
 func (c *checker[T]) inTurn(p pair) (*finding, error) {
-	return falsify(c.name+"/"+c.both(p)+" in turn", func(t *rapid.T) *finding {
-		trial := c.trial(t, p)
+	made := false
+	found, err := falsify(c.name+"/"+c.both(p)+" in turn", func(t *rapid.T) *finding {
+		trial, ok := c.trial(t, p)
+		if !ok {
+			return nil
+		}
+		made = true
 		for i := range p {
 			if f := trial.closes(p, i); f != nil {
 				return f
@@ -77,6 +82,10 @@ func (c *checker[T]) inTurn(p pair) (*finding, error) {
 		}
 		return nil
 	})
+	if found == nil && err == nil && !made {
+		err = fmt.Errorf("conflicttest: %s: requests of %s conflict for all of the generated arguments: nothing of the pair has been checked", c.name, c.both(p))
+	}
+	return found, err
 }
 
 // closes looks for a request that was let in by its guard, and whose guard does not hold

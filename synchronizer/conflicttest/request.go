@@ -20,15 +20,11 @@ type request[T any] struct {
 
 func (c *checker[T]) request(t *rapid.T, i int) request[T] {
 	op := c.operations[i]
-	r := request[T]{op, c.arguments[op.Name](t)}
-	if !op.Accepts(r.arg) {
-		t.Fatalf("operation %q does not take %#v: the generator of its arguments is another operation's", op.Name, r.arg)
-	}
-	return r
+	return request[T]{op, c.arguments[op.Name].draw(t)}
 }
 
 func (r request[T]) String() string {
-	if r.op.NoArg {
+	if _, none := r.arg.(activeobject.None); none {
 		return r.op.Name + "()"
 	}
 	return fmt.Sprintf("%s(%#v)", r.op.Name, r.arg)
@@ -111,8 +107,10 @@ type trial[T any] struct {
 	requests [2]request[T]
 }
 
-func (c *checker[T]) trial(t *rapid.T, p pair) trial[T] {
-	return trial[T]{c, c.states(t), [2]request[T]{c.request(t, p[0]), c.request(t, p[1])}}
+// trial makes one of a pair. It reports false if the requests conflict, by their arguments.
+func (c *checker[T]) trial(t *rapid.T, p pair) (*trial[T], bool) {
+	a, b := c.request(t, p[0]), c.request(t, p[1])
+	return &trial[T]{c, c.states(t), [2]request[T]{a, b}}, !c.table.Clash(p[0], a.arg, p[1], b.arg)
 }
 
 // inOrder runs a request of the two, and then the other one. If patient, who has to wait
