@@ -36,6 +36,9 @@
 //
 // What comes before what is the policy's word.
 //
+// Which requests conflict is the table's word about their operations, and, where that has
+// scopes, about what they take up in these by their arguments: see Claim.
+//
 // # Lines
 //
 // The requests of an operation that share a guard's answer form a line: all of
