@@ -795,7 +795,7 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 
 // await hands in the record of a call, and returns when that has ended.
 func (t *common) await(ctx context.Context, o *core, rec record, c *call, r *mailbox.Request, falsePart string, now time.Duration, p *passage) {
-	if t.family || !t.leafed || o.class.claims || o.class.filters != nil {
+	if t.family || !t.leafed || o.class.fits {
 		if err := t.fit(ctx, o, rec, falsePart != "", p); err != nil {
 			return
 		}

@@ -319,6 +319,7 @@ type class struct {
 	audit   *Audit        // nil if guards and functions are trusted
 	around  bool          // there is something around bodies, or may be
 	claims  bool          // requests take up something of the conflict table's scopes
+	fits    bool          // there are filters, or claims
 }
 
 // rule returns what the kernel knows of an operation.
@@ -388,6 +389,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		c.audit, c.config.NoFastPath = s.audit, true
 	}
 	c.claims = rules.Reentrant || len(rules.Conflicts.Scopes()) > 0
+	c.fits = c.filters != nil || c.claims
 	c.around = c.filters != nil || c.audit != nil
 	switch s.thread {
 	case pooled:

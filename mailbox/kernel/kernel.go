@@ -36,6 +36,9 @@
 //
 // What comes before what is the policy's word.
 //
+// Which requests conflict is the table's word about their operations, and, where that has
+// scopes, about what they take up in these by their arguments: see Claim.
+//
 // # Lines
 //
 // The requests of an operation that share a guard's answer form a line: all of
@@ -839,6 +842,9 @@ func (k *Kernel) Waits() bool {
 
 // Runs reports whether any request runs.
 func (k *Kernel) Runs() bool { return k.runningOps.n > 0 }
+
+// RunsOf returns how many requests of the operation run, those announced by Begin included.
+func (k *Kernel) RunsOf(op int) int { return int(k.queues[op].runs) }
 
 // Inside returns the set of operations with requests that wait inside. It
 // belongs to the kernel: do not change or keep it.
