@@ -528,11 +528,10 @@ type request[T, A, R any] struct {
 
 // call is what a request is whatever its types, besides a mailbox.Request.
 type call struct {
-	filtered *filtered       // what it has passed of interceptors
-	ctx      context.Context // of a body that takes one
-	letter                   // that it came by
-	pooled   bool            // back to its pool when nobody needs it any more
-	begun    bool            // its body has begun to run
+	filtered *filtered // what it has passed of interceptors
+	letter             // that it came by
+	pooled   bool      // back to its pool when nobody needs it any more
+	begun    bool      // its body has begun to run
 }
 
 // record is a *request of whatever types.
@@ -566,7 +565,7 @@ func (c *request[T, A, R]) outcome() (any, error) { return c.pending.Result, c.p
 func (c *request[T, A, R]) Run() {
 	c.call.begun = true
 	if c.op.leaf == nil || c.o.class.around {
-		run(c.work(), c, &c.pending.Result, c.call.ctx)
+		runOwn(c.work(), c, &c.pending.Result)
 		return
 	}
 	// This is run, written out, for a leaf body with nothing around it: those that wait
@@ -584,6 +583,12 @@ func (c *request[T, A, R]) Run() {
 		c.end(err)
 	}
 	returned = true
+}
+
+// runOwn is run for a request that has not been requeued.
+func runOwn(j job, home record, place any) {
+	_, _, r := home.parts()
+	run(j, home, place, r.BodyContext())
 }
 
 // run runs the body of a request, and keeps its result where that belongs; unless it
@@ -634,6 +639,10 @@ func (c *request[T, A, R]) Argument() any { return c.arg }
 
 // Fail implements mailbox.Body.
 func (c *request[T, A, R]) Fail(err error) {
+	if !c.o.class.around && !c.pending.Request.Requeued() {
+		c.pending.Err = err // no body has left a result, and nobody else is to be told
+		return
+	}
 	var none R
 	c.pending.Result = none
 	if a := c.o.class.audit; a != nil {
@@ -858,7 +867,7 @@ func (t *common) fit(ctx context.Context, o *core, rec record, held bool, p *pas
 		rec.free()
 		return err
 	}
-	t.enterChain(ctx, o, c, r)
+	t.enterChain(ctx, o, r)
 	return nil
 }
 
@@ -912,9 +921,9 @@ func (p *passage) posted(rec record, how manner, err error) {
 
 // enterChain gives a body that takes a context, and interceptors, one that knows
 // where it is.
-func (t *common) enterChain(ctx context.Context, o *core, c *call, r *mailbox.Request) {
+func (t *common) enterChain(ctx context.Context, o *core, r *mailbox.Request) {
 	if !t.leafed || o.class.filters != nil {
-		c.ctx = r.Inside(ctx, &o.box)
+		r.Inside(ctx, &o.box)
 	}
 }
 

@@ -16,6 +16,16 @@ func TestAnObjectTakesNoMoreThan128Bytes(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Object[int]{}), uintptr(128))
 }
 
+// Records are allocated in steps of 352, 384, 416 bytes, and fetched from memory in lines
+// of 64: one among very many is withdrawn by looking at the first two and at the one with
+// the error.
+func TestTheRecordOfARequestTakesNoMoreThanSixLines(t *testing.T) {
+	var c request[int, int, int]
+	require.LessOrEqual(t, unsafe.Sizeof(c), uintptr(384))
+	require.Equal(t, uintptr(4), (unsafe.Offsetof(c.pending)+unsafe.Offsetof(c.pending.Err))/64)
+	require.Zero(t, (unsafe.Offsetof(c.pending)+unsafe.Offsetof(c.pending.Err)+unsafe.Sizeof(c.pending.Err))%64)
+}
+
 func TestObjectsWithTheSameOptionsShareTheirClass(t *testing.T) {
 	one, other := actor.NewSystem(), actor.NewSystem()
 	defer one.Close(t.Context())

@@ -246,7 +246,7 @@ func (c *Case[T, A, R]) join(ctx context.Context, s *mailbox.Selection, now time
 	r.call.filtered = c.f
 	r.pending.Request.Leaf, r.pending.Request.Patient = op.common().lendable(&c.o.core), true
 	s.Add(ctx, &r.pending.Request, &c.o.box, now, own)
-	op.common().enterChain(ctx, &c.o.core, &r.call, &r.pending.Request)
+	op.common().enterChain(ctx, &c.o.core, &r.pending.Request)
 	return true
 }
 

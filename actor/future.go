@@ -14,21 +14,34 @@ type Future[R any] struct {
 	// in registers.
 	promise *promise[R] // nil if the result is in the future itself
 	result  R
-	err     error
+	err     error // if there is a promise: requested or brought, its source
 }
 
-// promise is a result that is there once its source is settled.
+// promise is a result that is there once the source of its future is settled. (The
+// source is not kept with it, as it would be one more thing to fetch from memory of
+// each of very many requests.)
 type promise[R any] struct {
-	source mailbox.Awaited
-	Result R
 	Err    error
+	Result R
 }
+
+// requested is the source of a future that is a request's.
+type requested struct{ request *mailbox.Request }
+
+// Error implements error, and is never called.
+func (requested) Error() string { return "sluice: the result is to come" }
+
+// brought is the source of a future that is brought about otherwise.
+type brought struct{ about *mailbox.Awaited }
+
+// Error implements error, and is never called.
+func (brought) Error() string { return "sluice: the result is to come" }
 
 // Pending is a request whose result is to come.
 type Pending[R any] struct {
 	Request mailbox.Request // not embedded, as its methods would be compiled for every result
 	promise[R]
-	claim claim // of its Ticket
+	claim *claim // of its tickets; nil before the first
 }
 
 // Settled returns a future whose result is there.
@@ -38,8 +51,7 @@ func Settled[R any](result R, err error) Future[R] {
 
 // Promised returns the future of a request that is on its way.
 func Promised[R any](p *Pending[R]) Future[R] {
-	p.source = &p.Request
-	return Future[R]{promise: &p.promise}
+	return Future[R]{promise: &p.promise, err: requested{&p.Request}}
 }
 
 // Await waits for the result. It may be called any number of times, from any
@@ -52,7 +64,7 @@ func (f Future[R]) Await(ctx context.Context) (R, error) {
 	if p == nil {
 		return f.result, f.err
 	}
-	if err := p.source.Await(ctx); err != nil {
+	if err := f.source().Await(ctx); err != nil {
 		var none R
 		return none, err
 	}
@@ -60,14 +72,14 @@ func (f Future[R]) Await(ctx context.Context) (R, error) {
 }
 
 // Ready reports whether the result is there.
-func (f Future[R]) Ready() bool { return f.promise == nil || f.promise.source.Settled() }
+func (f Future[R]) Ready() bool { return f.promise == nil || f.source().Settled() }
 
 // Done returns a channel that is closed when the result is there.
 func (f Future[R]) Done() <-chan struct{} {
 	if f.promise == nil {
 		return closed
 	}
-	return f.promise.source.Done()
+	return f.source().Done()
 }
 
 var closed = func() chan struct{} {
@@ -87,7 +99,7 @@ var closed = func() chan struct{} {
 // with it when the others have ended, and First may still succeed through a request
 // that ran.
 func (f Future[R]) Withdraw() bool {
-	return f.promise != nil && f.promise.source.WithdrawAll(context.Canceled)
+	return f.promise != nil && f.source().WithdrawAll(context.Canceled)
 }
 
 // source returns what the future waits for, or nil.
@@ -95,7 +107,10 @@ func (f Future[R]) source() mailbox.Awaited {
 	if f.promise == nil {
 		return nil
 	}
-	return f.promise.source
+	if s, ok := f.err.(requested); ok {
+		return s.request
+	}
+	return *f.err.(brought).about
 }
 
 // outcome returns the result, which must be there.
@@ -110,7 +125,7 @@ func (f Future[R]) outcome() (R, error) {
 // worker, in its turn. Then it returns what can be dropped.
 func (f Future[R]) then(do func(*mailbox.Turn)) *mailbox.Continuation {
 	if f.promise != nil {
-		if k := f.promise.source.Then(do); k != nil {
+		if k := f.source().Then(do); k != nil {
 			return k
 		}
 	}

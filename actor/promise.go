@@ -9,7 +9,8 @@ import (
 // Promise is the other end of a Future whose result does not come from an object:
 // whoever has it says what the result is. NewPromise makes one.
 type Promise[R any] struct {
-	end mailbox.Promise
+	end    mailbox.Promise
+	source mailbox.Awaited // it
 	promise[R]
 
 	mu      sync.Mutex
@@ -31,7 +32,9 @@ func NewPromise[R any]() *Promise[R] {
 // Future returns the future of the promise. If it is withdrawn, that settles the
 // promise with context.Canceled. (A future that All, First or Then have made of it
 // withdraws requests, but no promises.)
-func (p *Promise[R]) Future() Future[R] { return Future[R]{promise: &p.promise} }
+func (p *Promise[R]) Future() Future[R] {
+	return Future[R]{promise: &p.promise, err: brought{&p.source}}
+}
 
 // Settle says what the result is, once: it reports false, and changes nothing, if
 // that has been said, or the future was withdrawn. What follows from the future is

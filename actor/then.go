@@ -180,6 +180,7 @@ func (r *race[R]) arrive(t *mailbox.Turn, i int, f Future[R]) {
 // derived is a result that follows from others.
 type derived[R any] struct {
 	mailbox.Join
+	source mailbox.Awaited // the Join
 	promise[R]
 }
 
@@ -189,7 +190,7 @@ func (d *derived[R]) future() Future[R] {
 		return Settled(d.Result, d.Err)
 	}
 	d.source = &d.Join
-	return Future[R]{promise: &d.promise}
+	return Future[R]{promise: &d.promise, err: brought{&d.source}}
 }
 
 func failed[R any](err error) Future[R] {
@@ -212,7 +213,7 @@ func sourcesOf[R any](function string, futures []Future[R]) ([]mailbox.Awaited, 
 			return nil, &FutureError{Function: function, Reason: fmt.Sprintf("futures %d and %d are the same", j, i)}
 		}
 		places[f.promise] = i
-		sources[i] = f.promise.source
+		sources[i] = f.source()
 	}
 	return sources, nil
 }

@@ -39,7 +39,7 @@ func Issued[R any](result R, err error) Ticket[R] {
 
 // Ticketed returns the ticket of a request that was made with one and is on its way.
 func Ticketed[R any](p *Pending[R]) Ticket[R] {
-	return Ticket[R]{life: p.claim.ended + 1, err: record[R]{p}}
+	return Ticket[R]{life: lifeOf(&p.claim), err: record[R]{p}}
 }
 
 // Await waits for the result and takes it; every other Await, at the same time or
@@ -100,6 +100,18 @@ type claim struct {
 	mu    sync.Mutex
 	ended uint64 // lives; written under mu by whoever has taken the claim
 	taken bool   // somebody waits for the result
+}
+
+// lifeOf returns the life that begins with a ticket. The claim is made with the first
+// one of the record, which nobody else has a ticket of then, and stays with it. It is not
+// inlined into what every operation has of its own.
+//
+//go:noinline
+func lifeOf(c **claim) uint64 {
+	if *c == nil {
+		*c = new(claim)
+	}
+	return (*c).ended + 1
 }
 
 // is reports whether the life is the current one. The caller holds mu.

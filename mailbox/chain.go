@@ -10,8 +10,10 @@ import (
 )
 
 // Frame is one link of a call chain: a body that runs in an object and may call
-// others. It travels in the context that the body receives.
+// others. It is the context that the body receives, and travels in those that are
+// made from it.
 type Frame struct {
+	context.Context
 	parent *Frame // the body that called this one, or nil
 	r      *Request
 	box    *Mailbox
@@ -57,29 +59,33 @@ func (e edge) stands(f *Frame) bool {
 
 type frameKey struct{}
 
-type bodyContext struct {
-	context.Context
-	frame Frame
-}
-
 // Value implements context.Context.
-func (c *bodyContext) Value(key any) any {
+func (f *Frame) Value(key any) any {
 	if key == (frameKey{}) {
-		return &c.frame
+		return f
 	}
-	return c.Context.Value(key)
+	return f.Context.Value(key)
 }
 
 // Inside returns the context for the body of r, which is about to be handed to
 // box: ctx with a link added to its call chain. A request that is posted begins a
 // chain of its own: its sender does not wait for it, unless by Await.
 func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
-	c := &bodyContext{Context: ctx, frame: Frame{r: r, box: box, op: r.Op}}
+	f := &Frame{Context: ctx, r: r, box: box, op: r.Op}
 	if r.called() {
-		c.frame.parent = ChainOf(ctx)
+		f.parent = ChainOf(ctx)
 	}
-	r.frame = &c.frame
-	return c
+	r.frame = f
+	return f
+}
+
+// BodyContext returns the context that Inside has made for the body that r waits
+// for; or nil, if that takes none.
+func (r *Request) BodyContext() context.Context {
+	if r.frame == nil {
+		return nil
+	}
+	return r.frame
 }
 
 // Left says that the body of r has returned: whoever still has its context is

@@ -561,17 +561,17 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			continue
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
-			r.lapsed, err = r.trail == nil, gone
+			r.lapsed, err = r.trail() == nil, gone
 		case err == nil && m.config.Fan != nil && !may(next):
 			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since we looked
 			if err = r.gone(); err != nil {
-				r.lapsed = r.trail == nil
+				r.lapsed = r.trail() == nil
 			} else {
 				err = &kernel.Refused{Operation: m.config.Rules.Operations[r.Op].Name}
 			}
 		case gone != nil:
 			k.Withdraw(next)
-			r.lapsed, err = r.trail == nil, gone
+			r.lapsed, err = r.trail() == nil, gone
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)
 		}
@@ -642,7 +642,7 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 		} else if r == s.self {
 			if s.self = nil; r.called() {
 				out, r.ended = nil, true // its caller is here
-				if r.hop != nil {
+				if r.hop() != nil {
 					s.lend = 0 // and has to take it to another object
 				}
 			}
@@ -675,7 +675,7 @@ func (s *server) here(r *Request) bool {
 // selection runs.
 func (s *server) may(next *kernel.Request) bool {
 	r := next.Record.(*Request)
-	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && (r.sel == nil || r.claim())
+	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && (r.rare == nil || r.claim())
 }
 
 // carryOut runs r, or fails it if err is not nil, and comes back with mu held. The
@@ -688,7 +688,7 @@ func (m *Mailbox) carryOut(r *Request, err error) bool {
 	}
 	r.Body.Run()
 	m.mu.Lock()
-	if r.hop != nil {
+	if r.hop() != nil {
 		return m.over(r)
 	}
 	m.kernel().Complete(&r.Request)

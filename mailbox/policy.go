@@ -90,20 +90,22 @@ func (m *Mailbox) appraise(r *Request) {
 	}
 	if m.config.Views {
 		a := attributesOf(r.ctx)
-		r.view = &Candidate{
+		view := &Candidate{
 			Operation: m.config.Rules.Operations[r.Op].Name, Argument: r.Body.Argument(),
 			Client: a.client, Priority: a.priority,
 		}
 		if d, ok := r.ctx.Deadline(); ok {
-			r.view.Deadline = d
+			view.Deadline = d
 		}
+		r.special().view = view
 	}
 }
 
 // candidate returns the request as its policy sees it.
 func (r *Request) candidate() *Candidate {
-	r.view.Arrival = r.Arrival()
-	return r.view
+	view := r.rare.view
+	view.Arrival = r.Arrival()
+	return view
 }
 
 // Ordered returns a policy that considers requests in the order that the user

@@ -32,16 +32,16 @@ type Request struct {
 	Body Body
 	kernel.Request
 
-	ctx   context.Context // its caller's
-	since time.Duration   // when it arrived, on Now's clock
-	sel   *Selection      // it is one of several, of which one is to run
-	frame *Frame          // of a body that may call other objects
-	view  *Candidate      // as its policy sees it, if that wants to
+	ctx     context.Context          // its caller's
+	since   time.Duration            // when it arrived, on Now's clock
+	frame   *Frame                   // of a body that may call other objects
+	vigils  atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
+	unwatch func() bool              // of one whose context may end: ends the watch over that; guarded by mu until it runs
+	wake    chan struct{}            // if it has tokens: one, when it is granted or has ended
 
-	vigils atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
-
-	// What its end looks at is together, as there may be very many, with what follows
-	// in a Pending.
+	// The withdrawal of one among very many takes as long as it takes to fetch from memory
+	// what it looks at. So that is together here, with the error that follows in a
+	// Pending, and at the beginning of the kernel's request; and it looks at nothing else.
 
 	// Leaf bodies neither block nor call out, so that any goroutine may run
 	// them on behalf of their caller.
@@ -52,6 +52,7 @@ type Request struct {
 	// calls Redeem. They have been made by ForCall.
 	Ticket bool
 
+	tokens bool // of a Call, or with a Ticket: its caller is told by a token
 	behind bool // somebody may wait for what follows from it, though it is told
 
 	granted bool // the token says: the object is yours, run; or, of one that fans out, run
@@ -68,13 +69,50 @@ type Request struct {
 	// from one to another; box changes under the mu of the one that it leaves, and
 	// what the kernel knows of the request under that of the one that it is in.
 	// So who has locked the box, and finds that it still is, may look: see lock.
-	box     atomic.Pointer[Mailbox]
-	wake    chan struct{} // of a Call, or with a Ticket: one token, when it is granted or has ended
-	hop     *Hop          // its body has asked for this, and has returned
-	trail   *trail        // it has been requeued
-	unwatch func() bool   // of a Post: ends the watch over its context; guarded by mu until it runs
+	box  atomic.Pointer[Mailbox]
+	rare *rare // nil unless the record has needed it, in this life or an earlier one
 
 	Completion // of a Post
+}
+
+// rare is what few requests have. It belongs to whom the request belongs to.
+type rare struct {
+	sel   *Selection // it is one of several, of which one is to run
+	view  *Candidate // as its policy sees it, if that wants to
+	hop   *Hop       // its body has asked for this, and has returned
+	trail *trail     // it has been requeued
+}
+
+// special returns what few requests have, for r to have it, too.
+func (r *Request) special() *rare {
+	if r.rare == nil {
+		r.rare = new(rare)
+	}
+	return r.rare
+}
+
+// selection returns the calls of which r is one, or nil.
+func (r *Request) selection() *Selection {
+	if r.rare == nil {
+		return nil
+	}
+	return r.rare.sel
+}
+
+// hop returns what r's body has asked for, if it has returned, or nil.
+func (r *Request) hop() *Hop {
+	if r.rare == nil {
+		return nil
+	}
+	return r.rare.hop
+}
+
+// trail returns what r has behind it, if it has been requeued, or nil.
+func (r *Request) trail() *trail {
+	if r.rare == nil {
+		return nil
+	}
+	return r.rare.trail
 }
 
 // trail is what a request that has been requeued has behind it.
@@ -92,22 +130,23 @@ func (r *Request) Init(body Body) {
 
 // ForCall makes r a request whose caller waits for it with Mailbox.Call, or, if it
 // has a Ticket, with Redeem.
-func (r *Request) ForCall() { r.wake = make(chan struct{}, 1) }
+func (r *Request) ForCall() { r.wake, r.tokens = make(chan struct{}, 1), true }
 
 // called reports whether the caller's goroutine waits for r in Mailbox.Call, so
 // that it can be r's thread. The holder of a ticket cannot: there may be none.
-func (r *Request) called() bool { return r.wake != nil && !r.Ticket }
+func (r *Request) called() bool { return r.tokens && !r.Ticket }
 
 // Forget lets go of everything that belonged to a call, so that the record can be
 // kept for another. The object it was made to is remembered, as it is probably the
 // next one's too, and an atomic store is dear.
 func (r *Request) Forget() {
-	r.ctx, r.hop = nil, nil
-	if r.trail != nil {
-		r.Body, r.trail = r.trail.home, nil
+	r.ctx = nil
+	if r.frame != nil {
+		r.frame = nil
 	}
-	if r.frame != nil || r.view != nil || r.sel != nil {
-		r.frame, r.view, r.sel = nil, nil, nil
+	if r.rare != nil {
+		r.Body = r.Home()
+		*r.rare = rare{}
 	}
 	r.Fresh()
 }
@@ -143,15 +182,15 @@ func (r *Request) fail(err error) {
 	if mayName(err) {
 		err = Named(r.box.Load().host.Name(), err)
 	}
-	if r.trail != nil {
-		err = r.trail.ran.Failed(err)
+	if t := r.trail(); t != nil {
+		err = t.ran.Failed(err)
 	}
 	r.Body.Fail(err)
 }
 
 // lapse is fail for a request whose context has ended.
 func (r *Request) lapse(err error) {
-	r.lapsed = r.trail == nil
+	r.lapsed = r.trail() == nil
 	r.fail(err)
 }
 
@@ -318,7 +357,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	m.mu.Lock()
 	self, may, f := r, chain == nil, r.frame
 	if r.granted = false; m.over(r) {
-		self, may = nil, may && r.hop == nil // else it has yet to go on
+		self, may = nil, may && r.hop() == nil // else it has yet to go on
 	} else {
 		r.ended = false
 	}
@@ -336,7 +375,7 @@ func (m *Mailbox) goOnServing(r *Request, f *Frame, self *Request, lend int) {
 // requeued here; then it reports false, and r waits again, or has failed. The
 // caller owns the object and holds mu.
 func (m *Mailbox) over(r *Request) bool {
-	if h := r.hop; h != nil && (h.Box == nil || h.Box == m) {
+	if h := r.hop(); h != nil && (h.Box == nil || h.Box == m) {
 		return !m.requeue(r, h)
 	}
 	m.kernel().Complete(&r.Request)
@@ -383,10 +422,9 @@ func (m *Mailbox) arrive(r *Request, falsePart string) {
 	if falsePart != "" {
 		k.Refuted(&r.Request, falsePart)
 	}
-	switch {
-	case !r.called():
+	if !r.called() {
 		r.heed()
-	case r.sel != nil && r.sel.watched && r.sel.winner.Load() == nil:
+	} else if s := r.selection(); s != nil && r.ends && s.watched && s.winner.Load() == nil {
 		r.unwatch = context.AfterFunc(r.ctx, r.expire)
 	}
 	m.changed()
@@ -530,10 +568,14 @@ func (m *Mailbox) reconsider() {
 func (r *Request) WithdrawAll(err error) bool { return !r.Told && r.withdrawAll(err) }
 
 func (r *Request) withdrawAll(err error) bool {
+	if r.Record == nil { // never; but so the processor fetches what the kernel looks at while it still waits for the box
+		return false
+	}
 	m := r.lock()
 	if r.underWay {
-		defer m.mu.Unlock()
-		return r.giveUp(err)
+		left := r.giveUp(err)
+		m.mu.Unlock()
+		return left
 	}
 	if !m.withdraw(r) {
 		return false
@@ -578,16 +620,16 @@ func (r *Request) settle() {
 	if r == nil {
 		return
 	}
-	if r.hop != nil && !r.called() {
+	if r.hop() != nil && !r.called() {
 		r.move()
 		return
 	}
-	if r.unwatch != nil {
+	if r.ends && r.unwatch != nil { // the second is out of the way, and nil if ends is false
 		r.unwatch()
 		r.unwatch = nil
 	}
 	switch {
-	case r.wake != nil:
+	case r.tokens:
 		r.wake <- struct{}{}
 	case r.Told:
 		r.Recycle()

@@ -52,19 +52,20 @@ func (r *Request) Ran(before Turns) {
 
 // track returns the request's trail, which it has from now on.
 func (r *Request) track() *trail {
-	if r.trail == nil {
-		r.trail = &trail{home: r.Body}
-		r.trail.ran.last = r.trail.room[:0]
+	s := r.special()
+	if s.trail == nil {
+		s.trail = &trail{home: r.Body}
+		s.trail.ran.last = s.trail.room[:0]
 	}
-	return r.trail
+	return s.trail
 }
 
 // Stranded returns the error of r, whose body has run in the box m, and asked for a
 // Hop that cannot be made because of the cause.
 func (r *Request) Stranded(m *Mailbox, cause error) error {
 	ran := Turns{}
-	if r.trail != nil {
-		ran = r.trail.ran
+	if t := r.trail(); t != nil {
+		ran = t.ran
 	}
 	ran.Add(m, r.Op)
 	return ran.Failed(cause)
@@ -72,23 +73,26 @@ func (r *Request) Stranded(m *Mailbox, cause error) error {
 
 // Home returns r's own body, whatever it has been requeued for.
 func (r *Request) Home() Body {
-	if r.trail != nil {
-		return r.trail.home
+	if t := r.trail(); t != nil {
+		return t.home
 	}
 	return r.Body
 }
+
+// Requeued reports whether r has been requeued, by a body that has run for it.
+func (r *Request) Requeued() bool { return r.trail() != nil }
 
 // Called reports whether the caller's goroutine waits for r.
 func (r *Request) Called() bool { return r.called() }
 
 // Requeue says what the body of r, which is about to return, asks for.
-func (r *Request) Requeue(h *Hop) { r.hop = h }
+func (r *Request) Requeue(h *Hop) { r.special().hop = h }
 
 // board makes r a request for what h asks. The caller holds the mu of the box, or
 // nobody else can know of r.
 func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	r.track().ran.Add(r.box.Load(), r.Op)
-	r.hop = nil
+	r.rare.hop = nil
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
 	// It is refused by a full queue: nobody's thread waits at a door for it.
 	r.Op, r.Key, r.Claim, r.Try, r.Patient = h.Op, h.Key, h.Claim, false, false
@@ -126,10 +130,10 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 // as often as it does. It runs on the caller's goroutine, which nobody else knows
 // of meanwhile: the request is in no queue, and its token has been taken.
 func (r *Request) follow() {
-	for r.hop != nil {
+	for h := r.hop(); h != nil; h = r.hop() {
 		r.ended = true // as far as Forsake is concerned, should Admit end this goroutine
 		ctx, err := r.ctx, error(nil)
-		if admit := r.hop.Admit; admit != nil {
+		if admit := h.Admit; admit != nil {
 			ctx, err = admit(r)
 		}
 		m, err := r.depart(ctx, err)
@@ -150,7 +154,7 @@ func (r *Request) follow() {
 // Nobody looks at r any more under the mu of the object that it leaves, once its box
 // says so.
 func (r *Request) depart(ctx context.Context, failed error) (*Mailbox, error) {
-	h, from, now := r.hop, r.box.Load(), Now()
+	h, from, now := r.hop(), r.box.Load(), Now()
 	m := h.Box
 	from.mu.Lock()
 	r.underWay = false
@@ -183,7 +187,7 @@ func (m *Mailbox) turnsAway(r *Request) error {
 	if m.closed != nil {
 		return m.closed.err
 	}
-	if r.called() && r.sel == nil { // of several, another one may be the way out
+	if r.called() && r.selection() == nil { // of several, another one may be the way out
 		if err := m.reentered(r); err != nil {
 			return err
 		}
@@ -200,7 +204,7 @@ func (m *Mailbox) turnsAway(r *Request) error {
 // come before and the context's end is seen. While it is being admitted, which may
 // take its time, whoever withdraws it leaves word.
 func (r *Request) move() {
-	if r.hop.Admit == nil {
+	if r.hop().Admit == nil {
 		r.moveOn(r.ctx, nil)
 		return
 	}
@@ -218,20 +222,22 @@ type admission Request
 // Run implements Task.
 func (a *admission) Run() {
 	r := (*Request)(a)
-	m := r.hop.Box
-	ctx, err := r.ctx, error(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.hop.Op].Name})
+	h := r.hop()
+	m := h.Box
+	ctx, err := r.ctx, error(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[h.Op].Name})
 	defer func() { r.moveOn(ctx, err) }() // also if Admit ends this goroutine
-	ctx, err = r.hop.Admit(r)
+	ctx, err = h.Admit(r)
 }
 
 // giveUp leaves word that r, which is under way to another object, is to fail with
 // err instead of arriving there; unless its body has committed it, or somebody has
 // left word. The caller holds mu of the object that r leaves.
 func (r *Request) giveUp(err error) bool {
-	if r.hop.Commit || r.hop.withdrawn != nil {
+	h := r.hop()
+	if h.Commit || h.withdrawn != nil {
 		return false
 	}
-	r.hop.withdrawn = err
+	h.withdrawn = err
 	return true
 }
 
@@ -315,7 +321,7 @@ func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 		k.End(l.Op, l.Opens)
 	}
 	r.box.Store(m)
-	h := r.hop
+	h := r.hop()
 	if h.Box != nil && h.Box != m {
 		return false, owner
 	}

@@ -35,16 +35,17 @@ var nobody = new(Request)
 
 // claim reports whether r may run, and lets no other of its selection run then.
 func (r *Request) claim() bool {
-	s := r.sel
+	s := r.selection()
 	return s == nil || s.winner.CompareAndSwap(nil, r) || s.winner.Load() == r
 }
 
 // lost reports whether r will never run, as another of its selection does.
 func (r *Request) lost() bool {
-	if r.sel == nil {
+	s := r.selection()
+	if s == nil {
 		return false
 	}
-	w := r.sel.winner.Load()
+	w := s.winner.Load()
 	return w != nil && w != r
 }
 
@@ -52,8 +53,8 @@ func (r *Request) lost() bool {
 // It is called without mu, and takes that of one other mailbox at a time, which is
 // never held for long.
 func (r *Request) retire() {
-	if r.sel != nil {
-		r.sel.clear(r)
+	if s := r.selection(); s != nil {
+		s.clear(r)
 	}
 }
 
@@ -132,7 +133,7 @@ func (s *Selection) Begin() {
 // another request.
 func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.Duration, own bool) {
 	r.box.Store(box)
-	r.sel, r.wake = s, s.wake
+	r.special().sel, r.wake, r.tokens = s, s.wake, true
 	r.Prepare(ctx, now)
 	s.requests = append(s.requests, r)
 	s.watched = s.watched || own
