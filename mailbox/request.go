@@ -62,7 +62,6 @@ type Request struct {
 	committed bool // may not be withdrawn any more
 	underWay  bool // posted, and about to be admitted by another object
 	overdue   bool // has been reported to wait for too long
-	onThread  bool // runs on a thread that was reserved for it: see Fan; guarded by mu
 
 	// box is where the request is or was last. A posted one that is requeued goes
 	// from one to another; box changes under the mu of the one that it leaves, and
@@ -72,6 +71,7 @@ type Request struct {
 	wake    chan struct{} // of a Call, or with a Ticket: one token, when it is granted or has ended
 	hop     *Hop          // its body has asked for this, and has returned
 	trail   *trail        // it has been requeued
+	thread  *thread       // that was reserved for it, at an object that fans out; guarded by mu
 	unwatch func() bool   // of a Post: ends the watch over its context; guarded by mu until it runs
 
 	Completion // of a Post
@@ -373,7 +373,11 @@ func (m *Mailbox) note(r *Request) {
 func (m *Mailbox) arrive(r *Request, falsePart string) {
 	m.present(r)
 	k := m.kernel()
-	k.Arrive(&r.Request)
+	if fan := m.config.Fan; fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()) {
+		k.ArriveThreadless(&r.Request) // the owner gives it a thread, if there is one
+	} else {
+		k.Arrive(&r.Request)
+	}
 	if m.config.Rules.Policy != nil && k.Runs() {
 		m.doubt()
 	}
@@ -398,6 +402,7 @@ func (m *Mailbox) arrive(r *Request, falsePart string) {
 func (m *Mailbox) report(failed func() (*kernel.Request, error)) {
 	for next, err := failed(); next != nil; next, err = failed() {
 		r := next.Record.(*Request)
+		m.dismiss(r)
 		if !r.claim() {
 			continue
 		}
@@ -493,6 +498,7 @@ func (m *Mailbox) remove(r *Request) bool {
 		m.mu.Unlock()
 		return false
 	}
+	m.dismiss(r)
 	m.reconsider()
 	return true
 }

@@ -26,6 +26,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	busy    int                // threads that are reserved
+	kept    int                // of these, those of requests that wait: see Monitor
 	waiting []*mailbox.Mailbox // that have been told to wait, each once
 }
 
@@ -67,7 +68,7 @@ func (p *Pool) Take(m *mailbox.Mailbox) bool {
 
 // Return implements mailbox.Threads. Of who waits, the first gets the thread, unless there
 // are too many as it is.
-func (p *Pool) Return() {
+func (p *Pool) Return(mailbox.Task) {
 	p.mu.Lock()
 	if len(p.waiting) == 0 || p.busy > p.size {
 		p.busy--
@@ -86,4 +87,24 @@ func (p *Pool) Retake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy++
+}
+
+// Keep implements mailbox.Keeper.
+func (p *Pool) Keep(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept += n
+}
+
+// Taken implements mailbox.Keeper.
+func (p *Pool) Taken() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.kept >= p.size:
+		return fmt.Sprintf("every thread of the pool (%d) is held by a request that waits", p.size)
+	case p.busy < p.size:
+		return "one is on its way"
+	}
+	return fmt.Sprintf("of those of the pool (%d) requests that wait hold %d", p.size, p.kept)
 }
