@@ -403,14 +403,29 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 
 // Jam says that there is no thread for anybody before the next input, after NextFor has
 // failed with ErrNoThread. So all who wait have to, and the queues are brought back within
-// their bounds, as by Next when nothing more can start. It reports whether that changed
-// anything; then NextFor is to be asked again.
+// their bounds, as by Next when nothing more can start; and a Try that nothing bars is
+// refused, instead of waiting behind them. It reports whether that changed anything; then
+// NextFor is to be asked again.
 func (k *Kernel) Jam() bool {
+	refused := k.refuseTries()
 	if !k.bounded {
-		return false
+		return refused
 	}
 	back := k.turnBack()
-	return k.overflow() || back
+	return k.overflow() || back || refused
+}
+
+// refuseTries refuses those at the gate that could be decided, had anybody a thread.
+func (k *Kernel) refuseTries() (some bool) {
+	if k.tries == 0 {
+		return false
+	}
+	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+		if !k.barred(op) {
+			some = k.strand(k.queues[op].gate.first) || some
+		}
+	}
+	return some
 }
 
 // Failed returns a request that has failed, and why; or nil if there is none. It

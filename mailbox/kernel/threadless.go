@@ -65,16 +65,22 @@ func (k *Kernel) Man(r *Request) {
 // Strand says that nobody gets a thread before the next input: those who do not wait for one
 // are refused.
 func (k *Kernel) Strand() {
-	if k.tries == 0 {
-		return
+	if k.tries > 0 {
+		k.strand(k.threadless.first)
 	}
-	for r := k.threadless.first; r != nil; {
+}
+
+// strand refuses each Try from r on, in its list, as there is no thread for it.
+func (k *Kernel) strand(r *Request) (some bool) {
+	for r != nil {
 		next := r.next
 		if r.Try {
 			k.fail(r, &Refused{Operation: k.rules.Operations[r.Op].Name})
+			some = true
 		}
 		r = next
 	}
+	return some
 }
 
 // leaveThreadless takes r out of the list.
