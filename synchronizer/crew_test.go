@@ -388,3 +388,26 @@ func TestWhoeverStopsWorkersNoRequestIsLost(t *testing.T) {
 		}
 	}
 }
+
+// Somebody may stop a child before its parent knows of it.
+func TestAChildThatEndsWhileItIsMadeIsNotWaitedFor(t *testing.T) {
+	s, rs := newSystem(t), newRooms()
+	o, err := activeobject.NewFrom(s, rs.Type, func() (*room, error) { return &room{}, nil }, restarting())
+	require.NoError(t, err)
+	for i := range 20 {
+		stillborn := proto.PropsFromFunc(func(proto.Context) {}, proto.WithSpawnFunc(
+			func(actors *proto.ActorSystem, id string, props *proto.Props, parent proto.SpawnerContext) (*actor.PID, error) {
+				pid, err := proto.DefaultSpawner(actors, id, props, parent)
+				s.Stop(pid)
+				until(t, "it has ended", func() bool { return !lives(s, pid) })
+				for range i {
+					runtime.Gosched()
+				}
+				return pid, err
+			}))
+		_, err := o.SpawnNamed(stillborn, fmt.Sprint("child-", i))
+		require.NoError(t, err)
+		require.ErrorAs(t, soon(t, call(rs.a, o, func(context.Context) error { panic("cause") })), new(*activeobject.PanicError))
+		require.NoError(t, soon(t, call(rs.set, o, true)), "it is restarted")
+	}
+}

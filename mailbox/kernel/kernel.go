@@ -286,7 +286,7 @@ func (k *Kernel) register(r *Request) *queue {
 	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
 	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed, r.bare = 0, false
+	r.bypassed, r.bare, r.manned = 0, false, false
 	r.answer.stamp = 0
 	r.rest = k.rests
 	k.total++

@@ -37,6 +37,7 @@ type Request struct {
 	state      State
 	extra      bool // among Kernel.extras
 	bare       bool // has come without a thread, and has got none: Threadless, or AtDoor
+	manned     bool // has come without, and got one: others may be inside that came to the gate later
 
 	// Try requests never wait inside: once nothing that runs conflicts with
 	// them they start, or fail with *Refused.

@@ -46,7 +46,7 @@ func (k *Kernel) Threadless() *Request {
 // Man says that the request, which Threadless has returned, has a thread.
 func (k *Kernel) Man(r *Request) {
 	k.step++
-	r.bare = false
+	r.bare, r.manned = false, true
 	if r.state == AtDoor {
 		return // it may be let in from there now
 	}
