@@ -13,7 +13,8 @@ import (
 // Synchronizer text, and of its thread-per-request model. It is for objects made with On, of
 // any system.
 //
-// A request has a thread from when it starts until its body has returned. While the body
+// A request has a thread from when it starts (or arrives: see Monitor) until its body has
+// returned. While the body
 // waits for another request, its thread is lent to somebody else: so a pool whose threads
 // all wait for requests that need the same pool is none that stands still. When the wait is
 // over the body goes on at once, even if that makes one more than there are threads.
