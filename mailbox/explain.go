@@ -227,8 +227,12 @@ func (s Snapshot) String() string {
 	fmt.Fprintf(&b, "%s%s: %d running, %d waiting\n", s.Object, state, len(s.Running), len(s.Waiting))
 	b.WriteString(s.Runners())
 	for _, w := range s.Waiting {
-		fmt.Fprintf(&b, "  waiting  %s (no. %d in its queue, for %v): %s\n",
-			w.Operation, w.Position, w.Age.Round(time.Microsecond), w.Reason)
+		thread := ""
+		if w.Thread {
+			thread = ", with a thread"
+		}
+		fmt.Fprintf(&b, "  waiting  %s (no. %d in its queue, for %v%s): %s\n",
+			w.Operation, w.Position, w.Age.Round(time.Microsecond), thread, w.Reason)
 	}
 	return b.String()
 }

@@ -55,11 +55,11 @@ func (n actors) Threads(system *actor.System, object actor.Spawner) mailbox.Thre
 //
 // # Nothing is lost
 //
-// A worker takes a message under mu, or does not, because it is leaving: and whoever has sent
-// it looks, under mu, and sends it to another one. (Protoactor delivers a message on the
-// sender's goroutine, or, if the worker has ended, not at all.) One that is taken is begun
-// under mu, or, if the worker has been stopped meanwhile, dispatched anew. So each task runs
-// once.
+// A worker takes a message under mu, and says so in it, or does not, because it is leaving;
+// whoever has sent it looks there, under mu, and sends the task to another one. (Protoactor
+// delivers a message on the sender's goroutine, or, if the worker has ended, not at all. One
+// that comes late, or twice, is not taken any more.) A task that is taken is begun under mu,
+// or, if the worker has been stopped meanwhile, dispatched anew. So each task runs once.
 //
 // Nobody is waited for with mu held, and no message sent: making a worker, and stopping one,
 // takes locks of actors, which are held while others are told to end.
@@ -80,10 +80,9 @@ type crew struct {
 type worker struct {
 	crew *crew
 	pid  *actor.PID // once it has been hired
-	call call       // the message that it gets, always the same
 
 	// What follows is guarded by the crew's mu.
-	offered mailbox.Task  // is being sent to it
+	call    *call         // is being sent to it
 	task    mailbox.Task  // it runs, or is about to
 	next    mailbox.Task  // it has got while it runs what has ended
 	leaving bool          // it takes no more
@@ -91,24 +90,28 @@ type worker struct {
 }
 
 // call is the message that there is something to run.
-type call struct{ _ byte } // not of size zero: each has an address of its own
+type call struct {
+	task  mailbox.Task
+	taken bool // guarded by the crew's mu
+}
 
 // Dispatch implements mailbox.Dispatcher.
 func (c *crew) Dispatch(t mailbox.Task) {
-	for w := c.choose(t); w != nil; w = c.choose(t) {
-		if c.send(w) {
+	m := &call{task: t}
+	for w := c.choose(m); w != nil; w = c.choose(m) {
+		if c.send(w, m) {
 			return
 		}
 	}
-	if w := c.hire(t); w != nil && c.send(w) {
+	if w := c.hire(m); w != nil && c.send(w, m) {
 		return
 	}
 	c.system.Workers().Dispatch(t)
 }
 
-// choose offers the task to a worker that has nothing to do, or is about to have, and
-// returns it; or nil if there is none.
-func (c *crew) choose(t mailbox.Task) (w *worker) {
+// choose returns a worker that has nothing to do, or is about to have, and that is to get the
+// message; or nil if there is none.
+func (c *crew) choose(m *call) (w *worker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	from := &c.idle
@@ -121,30 +124,30 @@ func (c *crew) choose(t mailbox.Task) (w *worker) {
 	}
 	w, (*from)[n-1] = (*from)[n-1], nil
 	*from = (*from)[:n-1]
-	w.offered = t
+	w.call = m
 	return w
 }
 
-// send sends the worker what it has been offered, and reports whether it has taken that. If
-// not it is not heard of again.
-func (c *crew) send(w *worker) (taken bool) {
-	c.system.Tell(w.pid, &w.call)
+// send sends the worker the message, and reports whether it has taken that. If not it is not
+// heard of again.
+func (c *crew) send(w *worker, m *call) (taken bool) {
+	c.system.Tell(w.pid, m)
 	c.mu.Lock()
-	if taken = w.offered == nil; taken {
+	if m.taken {
 		c.mu.Unlock()
 		return true
 	}
-	w.offered = nil
+	w.call = nil
 	w.leave()
 	c.mu.Unlock()
 	c.system.Stop(w.pid) // it may be that only the message has been lost
 	return false
 }
 
-// hire makes a new worker and offers it the task; or returns nil if the object is about to
-// end.
-func (c *crew) hire(t mailbox.Task) *worker {
-	w := &worker{crew: c, offered: t, left: make(chan struct{})}
+// hire makes a new worker, which is to get the message; or returns nil if the object is about
+// to end.
+func (c *crew) hire(m *call) *worker {
+	w := &worker{crew: c, call: m, left: make(chan struct{})}
 	for {
 		name := fmt.Sprintf("worker-%d", c.hired.Add(1))
 		pid, err := c.system.SpawnAt(actor.Place{Name: name, Parent: c.object}, w)
@@ -177,7 +180,8 @@ func (c *crew) Return(t mailbox.Task) {
 // Receive implements mailbox.Receiver.
 func (w *worker) Receive(message any, sender *actor.PID) {
 	c := w.crew
-	if message != &w.call {
+	m, ok := message.(*call)
+	if !ok {
 		err := fmt.Errorf("sluice: a worker of %v takes no messages: send them to the object", c.object)
 		if sender == nil {
 			c.system.DeadLetter(nil, message)
@@ -187,18 +191,17 @@ func (w *worker) Receive(message any, sender *actor.PID) {
 		return
 	}
 	c.mu.Lock()
-	t := w.offered
 	idle := w.task == nil
 	switch {
-	case t == nil || w.leaving:
+	case m != w.call || w.leaving:
 		c.mu.Unlock()
 		return
 	case idle:
-		w.run(t)
+		w.run(m.task)
 	default:
-		w.next = t
+		w.next = m.task
 	}
-	w.offered = nil
+	w.call, m.taken = nil, true
 	c.mu.Unlock()
 	if idle {
 		c.system.Workers().Dispatch(w)
@@ -262,7 +265,7 @@ func (w *worker) done() (more bool) {
 		return true
 	case w.leaving:
 		close(w.left)
-	case w.offered != nil: // and is about to be
+	case w.call != nil: // there will be, or somebody sees to it that it leaves
 	case len(c.idle) < c.size:
 		c.idle = append(c.idle, w)
 	default:

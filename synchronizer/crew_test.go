@@ -70,21 +70,27 @@ func TestWorkersAreSoManyChildrenOfTheObject(t *testing.T) {
 	o := newRoom(t, s, rs, rs.free(), synchronizer.Actors(3))
 	require.Empty(t, workers(s, o, 10), "they are made when they are needed")
 	var all sync.WaitGroup
+	var ran atomic.Int32
 	for c := range 8 {
 		all.Go(func() {
 			for k := range 200 {
-				op := rs.a
 				if (c+k)%5 == 0 { // conflicts with all
 					_, err := rs.set.Call(background, o, true)
 					require.NoError(t, err)
 					continue
 				}
-				_, err := op.Call(background, o, func(context.Context) error { runtime.Gosched(); return nil })
+				_, err := rs.a.Call(background, o, func(context.Context) error {
+					if ran.Add(1)%3 == 0 {
+						runtime.Gosched()
+					}
+					return nil
+				})
 				require.NoError(t, err)
 			}
 		})
 	}
 	all.Wait()
+	require.EqualValues(t, 8*160, ran.Load())
 	meet(t, rs, o, 3)
 	require.Equal(t, []int{1, 2, 3}, workers(s, o, 10))
 	// Nor has there been another one meanwhile: who is next in number is the next one made.
