@@ -701,7 +701,7 @@ func (c *request[T, A, R]) putBack(pool *sync.Pool) {
 // forget is the part of it that need not know the types.
 func forget(r *mailbox.Request, op int) {
 	r.Try, r.Ticket = false, false
-	r.Op, r.Key = op, nil // it may have been requeued
+	r.Op, r.Key, r.Claim = op, nil, nil // it may have been requeued
 	r.Forget()
 }
 
@@ -795,7 +795,7 @@ func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, fa
 
 // await hands in the record of a call, and returns when that has ended.
 func (t *common) await(ctx context.Context, o *core, rec record, c *call, r *mailbox.Request, falsePart string, now time.Duration, p *passage) {
-	if t.family || !t.leafed || o.class.filters != nil {
+	if t.family || !t.leafed || o.class.fits {
 		if err := t.fit(ctx, o, rec, falsePart != "", p); err != nil {
 			return
 		}
@@ -845,14 +845,18 @@ func (t *common) post(ctx context.Context, rec record, falsePart string, how man
 func (t *common) fit(ctx context.Context, o *core, rec record, held bool, p *passage) (err error) {
 	j, c, r := rec.parts()
 	if t.family {
-		if r.Key, err = t.keyHeld(o, j.key, held); err != nil {
-			c.filtered.done(err)
-			c.filtered = nil
-			err = p.failed(err)
-			rec.Fail(err)
-			rec.free()
-			return err
-		}
+		r.Key, err = t.keyHeld(o, j.key, held)
+	}
+	if o.class.claims && err == nil { // it fans out, so that nobody has taken it
+		r.Claim, err = t.claim(o, j.Argument)
+	}
+	if err != nil {
+		c.filtered.done(err)
+		c.filtered = nil
+		err = p.failed(err)
+		rec.Fail(err)
+		rec.free()
+		return err
 	}
 	t.enterChain(ctx, o, c, r)
 	return nil
@@ -923,7 +927,7 @@ func (o *core) unheard(err error) {
 	}
 	switch cause.(type) {
 	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError,
-		*mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *KeyError, *BadRequeueError:
+		*mailbox.FullError, *mailbox.PolicyError, *mailbox.ConflictError, *mailbox.UndeclaredError, *KeyError, *BadRequeueError:
 		o.log(err)
 	}
 }

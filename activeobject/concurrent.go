@@ -1,6 +1,8 @@
 package activeobject
 
 import (
+	"reflect"
+	"runtime/debug"
 	"strings"
 
 	"github.com/sluice-go/sluice/actor"
@@ -21,6 +23,8 @@ type Concurrency struct {
 	OnArrival bool
 	Limit     int // 0 is none
 	Hard      bool
+	// Reentrant lets those in that are called from inside.
+	Reentrant bool
 }
 
 // Crew makes threads for one object each.
@@ -58,7 +62,7 @@ func (t *Type[T]) Conflicts() guards.Table {
 func (s signature) reads() bool { return s.kind == kernel.Function }
 
 // unsynchronizable returns what makes no sense for an object that runs requests at once.
-func (s *settings) unsynchronizable(operations []string) senseless {
+func (s *settings) unsynchronizable(operations []string, argument func(op int) reflect.Type) senseless {
 	c := &s.concurrent
 	switch {
 	case s.thread != borrowed:
@@ -76,6 +80,9 @@ func (s *settings) unsynchronizable(operations []string) senseless {
 	if names := c.Table.Names(); strings.Join(names, "\n") != strings.Join(operations, "\n") {
 		return senseless{"Table", "is for another type: its operations are " + strings.Join(names, ", ") + " instead of " + strings.Join(operations, ", ")}
 	}
+	if err := c.Table.Fits(argument); err != nil {
+		return senseless{"Table", "is wrong: " + err.Error()}
+	}
 	return senseless{}
 }
 
@@ -87,14 +94,63 @@ func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 		own = *table
 	}
 	all := append(t.signatures(), signature{"do", kernel.Procedure}, signature{"view", kernel.Function}, signature{"until", kernel.Function})
-	n, names := own.Len(), make([]string, len(all))
-	for i, op := range all {
-		names[i] = op.name
+	var hidden []string
+	for _, op := range all[own.Len():] {
+		hidden = append(hidden, op.name)
 	}
-	return guards.Where(names, func(i, j int) bool {
-		if j < n {
-			return own.Between(i, j)
+	return own.Grown(hidden, func(i, j int) bool { return !all[i].reads() || !all[j].reads() })
+}
+
+// claim returns what a request with the argument takes up of the scopes of the object's
+// conflict table; nil if it needs none. If a key or an interval cannot be found out the error
+// is a *KeyError.
+func (t *common) claim(o *core, argument func() any) (c *kernel.Claim, err error) {
+	if !o.class.claims || !o.class.config.Rules.Scoped(t.index) {
+		return nil, nil
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			c, err = nil, t.keyFailed(o, recover())
 		}
-		return !all[i].reads() || !all[j].reads()
-	})
+	}()
+	c = &kernel.Claim{}
+	scopes := o.class.config.Rules.Conflicts.Scopes()
+	if len(scopes) > 0 {
+		c.Extents = make([]guards.Extent, len(scopes))
+		a := argument()
+		for i := range scopes {
+			if c.Extents[i], err = scopes[i].Extent(t.index, a); err != nil {
+				c, err = nil, &KeyError{Object: o.Name(), Operation: t.name, Value: err}
+				break
+			}
+		}
+	}
+	returned = true
+	return c, err
+}
+
+// Clash implements kernel.Clasher.
+func (o *Object[T]) Clash(scope int, a, b *kernel.Request) (clash bool, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			err = o.clashFailed(a, b, recover())
+		}
+	}()
+	s := &o.class.config.Rules.Conflicts.Scopes()[scope]
+	clash = s.Predicate(a.Op, a.Record.(*mailbox.Request).Body.Argument(), b.Record.(*mailbox.Request).Body.Argument())
+	returned = true
+	return clash, nil
+}
+
+// clashFailed returns the error of a condition that panicked with the value when it was asked
+// about a. If there is none it has called runtime.Goexit, as in guardFailed.
+func (o *core) clashFailed(a, b *kernel.Request, value any) error {
+	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.class.rule(a.Op).Name, With: o.class.rule(b.Op).Name, Value: value, Stack: debug.Stack()}
+	if value == nil {
+		err.Value = goexit
+		o.box.ConflictExited(a, err)
+	}
+	return err
 }

@@ -89,6 +89,7 @@ type (
 	RequeuedError = mailbox.RequeuedError
 	FullError     = mailbox.FullError
 	PolicyError   = mailbox.PolicyError
+	ConflictError = mailbox.ConflictError
 	PriorityError = mailbox.PriorityError
 	RestartError  = mailbox.RestartError
 

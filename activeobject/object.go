@@ -3,6 +3,7 @@ package activeobject
 import (
 	"fmt"
 	"math/bits"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -192,7 +193,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Reason: "is less than 1"}
 	}
 	if s.concurrent.On {
-		if problem := s.unsynchronizable(t.Operations()); problem != (senseless{}) {
+		if problem := s.unsynchronizable(t.Operations(), func(i int) reflect.Type { return t.op(i).argument }); problem != (senseless{}) {
 			return nil, &OptionError{Type: t.name, Option: problem.option, Reason: problem.reason}
 		}
 	}

@@ -2,6 +2,7 @@ package activeobject
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -92,7 +93,7 @@ func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*
 
 func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
 	op := &Operation[T, A, R]{}
-	op.typ, op.species, op.self = t, &t.species, op
+	op.typ, op.species, op.self, op.argument = t, &t.species, op, reflect.TypeFor[A]()
 	return op
 }
 

@@ -192,6 +192,9 @@ func (s *stay) board(from *core, how Requeuing, home record) (_ *mailbox.Hop, er
 			return nil, err
 		}
 	}
+	if s.Claim, err = t.claim(o, s.job.Argument); err != nil {
+		return nil, err
+	}
 	s.Keep, s.Commit = how&KeepPlace != 0, how&Commit != 0
 	s.Box, s.Op, s.Leaf, s.Body = &o.box, t.index, t.lendable(o), s
 	s.Board = func(r *mailbox.Request, box *mailbox.Mailbox) {

@@ -229,16 +229,19 @@ func (c *Case[T, A, R]) join(ctx context.Context, s *mailbox.Selection, now time
 	}
 	r := c.c
 	r.o, r.arg = c.o, c.arg
+	req, err := &r.pending.Request, error(nil)
 	if op.family {
-		key, err := op.common().keyFor(&c.o.core, r.work().key)
-		if err != nil {
-			if c.err, c.c = err, nil; c.f != nil {
-				c.f.done(err)
-				c.f = nil
-			}
-			return false
+		req.Key, err = op.common().keyFor(&c.o.core, r.work().key)
+	}
+	if err == nil {
+		req.Claim, err = op.common().claim(&c.o.core, r.work().Argument)
+	}
+	if err != nil {
+		if c.err, c.c = err, nil; c.f != nil {
+			c.f.done(err)
+			c.f = nil
 		}
-		r.pending.Request.Key = key
+		return false
 	}
 	r.call.filtered = c.f
 	r.pending.Request.Leaf, r.pending.Request.Patient = op.common().lendable(&c.o.core), true

@@ -3,6 +3,7 @@ package activeobject
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -65,13 +66,14 @@ type traits struct {
 	self    handle
 	taker   string // the derived type to which In has handed it on
 
-	index   int
-	name    string
-	kind    kernel.Kind
-	guard   string
-	looks   guards.Looks
-	changed bool // the body may change the state
-	leafed  bool // the body neither blocks nor calls others
+	index    int
+	name     string
+	kind     kernel.Kind
+	guard    string
+	looks    guards.Looks
+	argument reflect.Type
+	changed  bool // the body may change the state
+	leafed   bool // the body neither blocks nor calls others
 
 	family     bool     // of entries, or hidden; the key is in forms
 	keyed      bool     // the key is looked at before anybody takes the object
@@ -316,6 +318,8 @@ type class struct {
 	filters []Interceptor // nil if there are none
 	audit   *Audit        // nil if guards and functions are trusted
 	around  bool          // there is something around bodies, or may be
+	claims  bool          // requests take up something of the conflict table's scopes
+	fits    bool          // there are filters, or claims
 }
 
 // rule returns what the kernel knows of an operation.
@@ -352,6 +356,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		}
 		if s.concurrent.On {
 			changed.Conflicts = t.conflicts(s.concurrent.Table)
+			changed.Reentrant = s.concurrent.Reentrant
 		}
 		rules = &changed
 	}
@@ -383,6 +388,8 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	if s.audit != nil {
 		c.audit, c.config.NoFastPath = s.audit, true
 	}
+	c.claims = rules.Reentrant || len(rules.Conflicts.Scopes()) > 0
+	c.fits = c.filters != nil || c.claims
 	c.around = c.filters != nil || c.audit != nil
 	switch s.thread {
 	case pooled:

@@ -14,6 +14,8 @@ import (
 //		Exclusive(guards.Name("deposit")).
 //		Conflict(guards.Name("balance"), guards.Name("withdraw"))
 //
+// Conflicts can be narrowed to requests whose arguments overlap: see Scope.
+//
 // Operations are said by whatever has their name: their handles, or a Name. A group of
 // operations has a name too, and stands for all of them: it is a lock mode, in the words
 // of Gray and Reuter, "Transaction Processing" (1993), whose tables these are. Of what is
@@ -24,6 +26,8 @@ import (
 type Table struct {
 	names  []string
 	rows   []Set
+	within [][]int // per pair of operations that conflict: the scope that decides, counted from 1; 0 is none
+	scopes []Scope
 	groups []group
 	err    error
 }
@@ -57,9 +61,9 @@ func (e *TableError) Error() string {
 // Free returns the table in which no operation conflicts with any: conflicts are to be
 // declared.
 func Free(operations ...string) Table {
-	t := Table{names: slices.Clone(operations), rows: make([]Set, len(operations))}
+	t := Table{names: slices.Clone(operations), rows: make([]Set, len(operations)), within: make([][]int, len(operations))}
 	for i := range t.rows {
-		t.rows[i] = NewSet(len(operations))
+		t.rows[i], t.within[i] = NewSet(len(operations)), make([]int, len(operations))
 	}
 	return t
 }
@@ -82,6 +86,24 @@ func Where(operations []string, conflict func(i, j int) bool) Table {
 		}
 	}
 	return t
+}
+
+// Grown returns the table with more operations; of the pairs of which one is new those
+// conflict of which the function says so, as in Where.
+func (t Table) Grown(operations []string, conflict func(i, j int) bool) Table {
+	c := Free(append(t.Names(), operations...)...)
+	c.scopes, c.groups, c.err = t.scopes, t.groups, t.err
+	for j := range c.names {
+		for i := range j + 1 {
+			if j >= len(t.names) {
+				c.set(i, j, conflict(i, j))
+				continue
+			}
+			c.set(i, j, t.Between(i, j))
+			c.within[i][j], c.within[j][i] = t.within[i][j], t.within[j][i]
+		}
+	}
+	return c
 }
 
 // Exclusive returns the table in which these operations conflict with all, themselves
@@ -138,15 +160,16 @@ func (t Table) pairs(conflict bool, operation Named, others []Named) Table {
 
 func (t Table) clone() Table {
 	c := t
-	c.rows = make([]Set, len(t.rows))
+	c.rows, c.within = make([]Set, len(t.rows)), make([][]int, len(t.rows))
 	for i, row := range t.rows {
-		c.rows[i] = slices.Clone(row)
+		c.rows[i], c.within[i] = slices.Clone(row), slices.Clone(t.within[i])
 	}
-	c.groups = slices.Clip(t.groups)
+	c.groups, c.scopes = slices.Clip(t.groups), slices.Clip(t.scopes)
 	return c
 }
 
 func (t *Table) set(i, j int, conflict bool) {
+	t.within[i][j], t.within[j][i] = 0, 0
 	if conflict {
 		t.rows[i].Add(j)
 		t.rows[j].Add(i)
@@ -195,7 +218,7 @@ func (t Table) Names() []string { return slices.Clone(t.names) }
 func (t Table) Len() int { return len(t.names) }
 
 // Between reports whether operations i and j, by number, may not run at the same
-// time.
+// time; or, if Within says so, some of their requests may not.
 func (t Table) Between(i, j int) bool { return t.rows[i].Has(j) }
 
 // Allow is Compatible for operations by number, which may be the same.
@@ -209,14 +232,15 @@ func (t Table) Allow(i, j int) Table {
 // to the table: do not change it.
 func (t Table) Row(i int) Set { return t.rows[i] }
 
-// String draws the table as the matrix a person would draw: a dot marks a
-// conflict.
+// String draws the table as the matrix a person would draw: a dot marks a conflict,
+// and other marks are explained below it.
 func (t Table) String() string {
 	first := 1
 	for _, n := range t.names {
 		first = max(first, utf8.RuneCountInString(n))
 	}
 	var b strings.Builder
+	var used [len(marks)]bool
 	pad := func(s string, width int) {
 		b.WriteString(s + strings.Repeat(" ", max(width, 1)-utf8.RuneCountInString(s)+2))
 	}
@@ -229,10 +253,18 @@ func (t Table) String() string {
 		pad(n, first)
 		for j, m := range t.names {
 			mark := " "
-			if t.Between(i, j) {
+			if s := t.Within(i, j); s >= 0 {
+				mark = marks[t.scopes[s].kind].mark
+				used[t.scopes[s].kind] = true
+			} else if t.Between(i, j) {
 				mark = "•"
 			}
 			pad(mark, utf8.RuneCountInString(m))
+		}
+	}
+	for kind, m := range marks {
+		if used[kind] {
+			b.WriteString("\n" + m.mark + " " + m.meaning)
 		}
 	}
 	lines := strings.Split(b.String(), "\n")

@@ -189,6 +189,27 @@ func (e *PolicyError) Unwrap() error {
 	return err
 }
 
+// ConflictError fails a request of which a conflict table's condition was to say whether it
+// conflicts with another, and panicked. It did not run.
+type ConflictError struct {
+	Object string
+	// Operation is that of the request, and With that of the other.
+	Operation, With string
+	Value           any    // of the panic
+	Stack           []byte // of the panic
+}
+
+// Error implements error.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("sluice: %s: the condition on which %s conflicts with %s panicked: %v", e.Object, e.Operation, e.With, e.Value)
+}
+
+// Unwrap returns the panic's value if it is an error.
+func (e *ConflictError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // PriorityError says that a request could not be given another priority. Nothing has
 // changed.
 type PriorityError struct{ Problem string }

@@ -249,10 +249,19 @@ func (m *Mailbox) Offer() {
 // Within reports whether the call chain of ctx is inside the object.
 func (m *Mailbox) Within(ctx context.Context) bool { return ChainOf(ctx).within(m) != nil }
 
+// nest makes r, if it is called from inside of requests that run here, one of theirs: they
+// wait for it. The caller holds mu, without which none of them ends.
+func (m *Mailbox) nest(r *Request) {
+	for f := ChainOf(r.ctx).within(m); f != nil; f = f.parent.within(m) {
+		r.Claim.Outer = append(r.Claim.Outer, f.r.Claim)
+	}
+}
+
 // reentered returns the error of a call from inside the object that it is made to, if
-// that fans out. (Elsewhere it would wait for its own caller, and that is found then.)
+// that fans out and does not allow it. (Elsewhere it would wait for its own caller, and that
+// is found then.)
 func (m *Mailbox) reentered(r *Request) error {
-	if m.config.Fan == nil {
+	if m.config.Fan == nil || m.config.Rules.Reentrant {
 		return nil
 	}
 	inner := ChainOf(r.ctx)

@@ -123,7 +123,7 @@ type Config struct {
 	rest     uint64   // the word of an object that nobody owns, and at which nobody waits
 	parks    []uint64 // per operation: what those that wait for it add to that
 	bounded  bool     // some waiting queue is
-	noted    bool     // something is noted of each request: what its policy wants to know, or when to look after it
+	noted    bool     // something is noted of each request: what its policy wants to know, when to look after it, or from inside of whom it is called
 	wide     []lane   // per operation: its part of the word, if there is a Fan
 	hasLanes bool     // some operation has one
 }
@@ -182,7 +182,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		c.hasLanes = slices.ContainsFunc(c.wide, func(l lane) bool { return l.one != 0 })
 	}
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
-	c.noted = c.Rank != nil || c.Views || c.Patience > 0
+	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
 	c.parks = make([]uint64, len(c.Rules.Operations))
 	for op, o := range c.Rules.Operations {
 		c.bounded = c.bounded || o.Bound.Overflow != kernel.Unbounded

@@ -364,6 +364,9 @@ func (m *Mailbox) note(r *Request) {
 	if m.config.Patience > 0 {
 		m.guard(r)
 	}
+	if m.config.Rules.Reentrant && r.called() {
+		m.nest(r)
+	}
 }
 
 // arrive hands r to the kernel. The caller holds mu and has engaged. If r is
@@ -677,6 +680,12 @@ func (r *Request) Forsake() {
 // its stack will act again.
 func (m *Mailbox) GuardExited(op int, r *kernel.Request, err error) {
 	m.kernel().AskingFailed(op, r, err)
+	m.abandon()
+}
+
+// ConflictExited is GuardExited for a condition of the conflict table that was asked about r.
+func (m *Mailbox) ConflictExited(r *kernel.Request, err error) {
+	m.kernel().Misjudged(err, r)
 	m.abandon()
 }
 

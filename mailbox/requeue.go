@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Hop is what a body asks for instead of a result: that its request be requeued,
@@ -20,11 +22,12 @@ import (
 type Hop struct {
 	// Box is the object's mailbox; nil stands for that in which the body ran.
 	Box *Mailbox
-	// Op, Key and Leaf are the request's from now on.
-	Op   int
-	Key  any
-	Leaf bool
-	Body Body
+	// Op, Key, Claim and Leaf are the request's from now on.
+	Op    int
+	Key   any
+	Claim *kernel.Claim
+	Leaf  bool
+	Body  Body
 	// Keep lets the request keep its place in the order of arrivals, and its age.
 	Keep bool
 	// Commit lets nobody withdraw the request, as long as it waits for this.
@@ -88,7 +91,7 @@ func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	r.hop = nil
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
 	// It is refused by a full queue: nobody's thread waits at a door for it.
-	r.Op, r.Key, r.Try, r.Patient = h.Op, h.Key, false, false
+	r.Op, r.Key, r.Claim, r.Try, r.Patient = h.Op, h.Key, h.Claim, false, false
 	if !h.Keep {
 		r.since = now
 	}

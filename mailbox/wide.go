@@ -75,7 +75,7 @@ func (c *Config) lanes() []lane {
 	for at := laneAt; at < laneAt+lanes*laneBits; at += laneBits {
 		best := -1
 		for op := range n {
-			if all[op].one == 0 && c.Fan.Leaf(op) && !c.Rules.Operations[op].Family && (best < 0 || free(op) > free(best)) {
+			if all[op].one == 0 && c.Fan.Leaf(op) && !c.Rules.Conflicts.Narrowed(op) && !c.Rules.Operations[op].Family && (best < 0 || free(op) > free(best)) {
 				best = op
 			}
 		}

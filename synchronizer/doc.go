@@ -33,6 +33,16 @@
 //		Exclusive(deposit, withdraw).
 //		Conflict(balance, deposit, withdraw)
 //
+// Conflicts can be narrowed to requests whose arguments overlap: by equal keys, by intervals
+// that have a point in common, or by a condition on both arguments (guards.Scope). How many
+// run is no matter for keys, takes a logarithm for intervals, and costs a question each for a
+// condition:
+//
+//	table := store.Conflicts().EqualKeys(guards.Key(put, Put.Key), guards.Key(get, key))
+//
+// Of an operation in a scope each request is considered by itself, where of others the first
+// stands for all: so among very many that wait a decision takes longer.
+//
 // The runtime keeps apart what the table says, and nothing else: two bodies that are
 // declared compatible must be safe beside each other. A guard is asked while nothing runs
 // that conflicts with its own operation; so what it reads is protected by that row of the
@@ -56,8 +66,9 @@
 // # What is different from an active object
 //
 // A call that comes back to an object that it is inside of is refused with a
-// *DeadlockError, also where it would be compatible; by a requeue likewise. Of the cases of
-// a Select one may come back, if it is compatible.
+// *DeadlockError, also where it would be compatible; by a requeue likewise. With
+// AllowReentrant it is let in as compatible with its own chain. Of the cases of a Select one
+// may come back, if it is compatible.
 //
 // A body may wait for a request that was sent to its own object, as long as that can run
 // beside it. If that changes (the object is restarted, the request requeued, another one

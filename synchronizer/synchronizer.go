@@ -32,6 +32,15 @@ func Conflicts(table guards.Table) activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Table = &table })
 }
 
+// AllowReentrant lets a call in that comes back to the object it is made from inside of, by
+// however many objects: it conflicts with none of the requests that wait for it, and passes
+// those that wait for these. So its body runs in the middle of theirs. Without the option it
+// is refused (*activeobject.DeadlockError, which names the chain). An object with the option
+// considers the requests that wait one by one.
+func AllowReentrant() activeobject.Option {
+	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Reentrant = true })
+}
+
 // Callers makes each request run on the goroutine of the caller who waits for it. What
 // nobody waits for (Send, Begin, Tell, a message) runs on a warm goroutine of the system.
 // That is the default, unless the type has another one.

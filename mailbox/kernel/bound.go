@@ -64,15 +64,20 @@ func (k *Kernel) stuck(r *Request) bool {
 	case k.closed != nil:
 		return false
 	case k.settled == k.step-1:
-		return k.barred(r.Op) || k.outside(r) != nil
+		return k.barsSurely(r) || k.outsideFrom(r, 0, k.surely) != nil
 	}
 	return k.blocked()
 }
 
 // blocked reports whether everybody who waits conflicts with something that runs.
 func (k *Kernel) blocked() bool {
+	if k.threadless.first != nil {
+		return false // it may get a thread before the kernel is asked
+	}
 	for op := range k.queues {
-		if q := &k.queues[op]; q.queued()+q.tries > 0 && !k.barred(op) {
+		switch q := &k.queues[op]; {
+		case q.queued()+q.tries == 0:
+		case q.scoped && !k.blockedEach(q), !q.scoped && !k.barred(op):
 			return false
 		}
 	}
@@ -255,12 +260,19 @@ func (k *Kernel) knock() (first *Request) {
 	}
 	for op := range k.queues {
 		q := &k.queues[op]
-		if q.door.first == nil || k.barred(op) {
+		if q.door.first == nil || !q.scoped && k.barred(op) {
 			continue
 		}
 		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
 			next := r.next
 			if r.bare {
+				r = next
+				continue
+			}
+			if q.scoped && k.bars(r) {
+				if k.failed.first != nil {
+					return nil
+				}
 				r = next
 				continue
 			}
@@ -277,7 +289,7 @@ func (k *Kernel) knock() (first *Request) {
 				first = r
 				break
 			}
-			if !q.each && q.members == nil {
+			if !q.each && q.members == nil && !q.scoped {
 				break // what holds for one of them holds for all
 			}
 			r = next

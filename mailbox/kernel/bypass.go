@@ -48,6 +48,8 @@ func (k *Kernel) bypass(r *Request, count bool) {
 		q := &k.queues[op]
 		wall := k.barred(op)
 		switch {
+		case q.scoped:
+			k.bypassEach(q, r, count)
 		case q.each:
 			for w := q.inside.first; w != nil && w.seq < r.seq; {
 				next := w.next

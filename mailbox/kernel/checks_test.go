@@ -17,13 +17,8 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 	if w.ref.held || w.k.Held() {
 		w.fatalf("%s started, though the object is held", w.name(c))
 	}
-	running := w.runningOps()
-	for i, op := range running {
-		for _, other := range running[:i] {
-			if w.rules.Conflicts.Between(op, other) {
-				w.fatalf("operations %d and %d run together", op, other)
-			}
-		}
+	if w.impeded(c) {
+		w.fatalf("%s started, though it conflicts with what runs", w.name(c))
 	}
 	if w.hasFailed() || w.ref.overflowed {
 		return // the counts have changed since the choice was made
@@ -54,10 +49,10 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 
 // checkPassed checks that c may have started before e, which waits on.
 func (w *world) checkPassed(c, e *call, open bool, last int) {
-	p, conflict := w.rules.Policy, w.rules.Conflicts.Between(e.op, c.op)
+	p, conflict := w.rules.Policy, w.ref.clash(e, c) && !w.ref.inner(c)
 	choosing := p != nil && p.Choose != nil
 	due := func(c *call) bool { return c.wasDue }
-	same := w.ref.line(e) == w.ref.line(c) && !w.ref.each(c.op) // they share their guard, or the place before it
+	same := w.ref.line(e) == w.ref.line(c) && !w.ref.each(c.op) && !w.ref.scoped(c.op) // they share their guard, or the place before it
 	head := w.rules.Operations[e.op].HeadOfLine
 	// Within a line the policy alone decides.
 	if same && c.wasInside && e.request.State() == kernel.Inside && !choosing && !due(c) && w.ref.byPolicy(e, c) < 0 {
@@ -207,8 +202,8 @@ func (w *world) checkWhy(c *call) {
 	}
 	var conflicts []string
 	for op, o := range w.rules.Operations {
-		if slices.Contains(w.runningOps(), op) && w.rules.Conflicts.Between(op, c.op) {
-			conflicts = append(conflicts, o.Name)
+		if w.conflictsWith(c, op) && (slices.Contains(why.Conflicts, o.Name) || !w.byPredicate(c.op, op)) {
+			conflicts = append(conflicts, o.Name) // a predicate is not asked for it
 		}
 	}
 	if !slices.Equal(why.Conflicts, conflicts) || (why.Cause == kernel.Conflict) != (conflicts != nil && !w.ref.held) {
@@ -250,7 +245,7 @@ func (w *world) checkWhy(c *call) {
 		if first.op == c.op && w.rules.Operations[c.op].HeadOfLine {
 			return true
 		}
-		if !w.rules.Conflicts.Between(first.op, c.op) {
+		if !w.ref.clash(first, c) {
 			return false
 		}
 		if first.request.State() == kernel.AtGate {
@@ -267,6 +262,20 @@ func (w *world) checkWhy(c *call) {
 	if (why.Cause == kernel.Conflict || why.Cause == kernel.Suspended) && !inside && why.Guard != "" {
 		wrong("a guard is not asked for those at the gate")
 	}
+}
+
+// conflictsWith: a request of the operation runs that conflicts with c.
+func (w *world) conflictsWith(c *call, op int) bool {
+	return slices.ContainsFunc(w.begun, func(b *call) bool { return b.op == op && w.rules.Conflicts.Between(op, c.op) }) ||
+		slices.ContainsFunc(w.ref.running, func(r *call) bool {
+			return r.op == op && w.ref.clash(r, c) && !w.ref.around(r, c)
+		})
+}
+
+// byPredicate: requests of the two operations conflict if a predicate says so.
+func (w *world) byPredicate(a, b int) bool {
+	s := w.rules.Conflicts.Within(a, b)
+	return s >= 0 && w.rules.Conflicts.Scopes()[s].Kind() == guards.ByPredicate
 }
 
 func (w *world) hasFailed() bool {

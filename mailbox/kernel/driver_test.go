@@ -58,6 +58,7 @@ type mix struct {
 	bounded  int   // how many of four queues have a bound
 	families int   // 2: some guards over arguments are head of line; 3 or more: or of families
 	policies []int // nil: all
+	scopes   int   // of four conflict tables have conflicts by argument
 }
 
 var (
@@ -66,7 +67,7 @@ var (
 		requeue: 1, rerank: 1, noThread: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
 		bounds:   []int{0, 1, 2, 3},
-		families: 3,
+		families: 3, scopes: 1,
 	}
 	// judging objects have policies that fail now and then.
 	judging = mix{
@@ -74,14 +75,14 @@ var (
 		requeue: 1, rerank: 3, policy: 2, failed: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting},
 		bounds:   []int{0, 0, 1, 2},
-		families: 4, policies: []int{4, 5, 6, 6, 7, 8, 8},
+		families: 4, policies: []int{4, 5, 6, 6, 7, 8, 8}, scopes: 1,
 	}
 	// crowded objects have bounded queues.
 	crowded = mix{
 		operations: 3, arrive: 8, next: 2, drain: 2, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, silent: 1, close: 1,
 		requeue: 2, rerank: 1, policy: 1, noThread: 1, failed: 1, hold: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
-		bounds: []int{0, 0, 1, 2}, bounded: 2, families: 3,
+		bounds: []int{0, 0, 1, 2}, bounded: 2, families: 3, scopes: 1,
 	}
 	// related operations are families, mostly, that some declare to open.
 	related = mix{
@@ -103,6 +104,13 @@ var (
 		looks:    []guards.Looks{guards.AtWaiting},
 		bounds:   []int{0},
 		families: 1,
+	}
+	// narrow objects have conflicts by argument, and calls from inside.
+	narrow = mix{
+		operations: 4, arrive: 6, next: 2, drain: 3, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
+		requeue: 1, rerank: 1, noThread: 1, hold: 1,
+		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting},
+		bounds: []int{0, 0, 0, 2}, families: 4, scopes: 4,
 	}
 	// bypassing objects have a bound that is soon reached.
 	bypassing = mix{
@@ -197,7 +205,9 @@ func (w *world) newCall() *call {
 		c.request = &kernel.Request{}
 	}
 	r := c.request
-	r.Op, r.Try, r.Patient, r.Key, r.Rank, r.Record = c.op, c.try, c.patient, c.key, c.rank, c
+	c.outer = w.calledInside()
+	c.turn = w.claim(c)
+	r.Op, r.Try, r.Patient, r.Key, r.Rank, r.Record, r.Claim = c.op, c.try, c.patient, c.key, c.rank, c, c.turn
 	w.declares(c)
 	return c
 }
@@ -469,7 +479,11 @@ func (w *world) requeue() {
 		w.body(c, true)
 		w.logf("requeue %s to op %d key %d, keep %v, can have opened %v", w.name(c), op, key, keep, c.opens)
 		w.changed(c.op, false)
-		w.k.Requeue(c.request, op, key, keep)
+		turn := *c
+		turn.op, turn.key = op, key
+		turn.turn = w.claim(&turn)
+		w.k.Requeue(c.request, op, key, turn.turn, keep)
+		c.turn = turn.turn
 		w.ref.requeue(c, op, key, keep)
 	case len(w.begun) > 0:
 		w.logf("and then enter")
@@ -531,7 +545,7 @@ func (w *world) withdraw() {
 
 func (w *world) begin() {
 	op := w.src.choose(len(w.conds), "begins")
-	if w.ref.held {
+	if w.ref.held || w.rules.Conflicts.Narrowed(op) {
 		return // whoever takes the object by himself is kept from it
 	}
 	for _, running := range w.runningOps() {

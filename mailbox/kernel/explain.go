@@ -131,7 +131,7 @@ func (k *Kernel) Why(r *Request) Reason {
 	case Threadless:
 		return Reason{Cause: NoThread, Threads: "none is free"}
 	}
-	reason := k.whyHere(r.Op)
+	reason := k.whyHere(r)
 	a := k.answerOf(r)
 	if r.state == Inside && a.stamp != 0 && a.falsePart != "" {
 		reason.Guard, reason.Step = a.falsePart, a.step
@@ -148,20 +148,20 @@ func (k *Kernel) Why(r *Request) Reason {
 	return reason
 }
 
-// whyHere returns what keeps every request of an operation from running.
-func (k *Kernel) whyHere(op int) Reason {
-	row := k.rules.Conflicts.Row(op)
+// whyHere returns what keeps r from running that runs, or is to be done to the object.
+func (k *Kernel) whyHere(r *Request) Reason {
+	row := k.rules.Conflicts.Row(r.Op)
 	reason := Reason{Cause: Conflict}
+	for other := k.runningOps.Next(0); other >= 0; other = k.runningOps.Next(other + 1) {
+		if row.Has(other) && (!k.queues[r.Op].scoped || k.impededBy(r, other)) {
+			reason.Conflicts = append(reason.Conflicts, k.rules.Operations[other].Name)
+		}
+	}
 	switch {
 	case k.held:
 		reason.Cause = Suspended
-	case !row.Meets(k.runningOps.Set):
-		return Reason{Cause: NoThread}
-	}
-	for other := k.runningOps.Next(0); other >= 0; other = k.runningOps.Next(other + 1) {
-		if row.Has(other) {
-			reason.Conflicts = append(reason.Conflicts, k.rules.Operations[other].Name)
-		}
+	case reason.Conflicts == nil:
+		reason.Cause = NoThread
 	}
 	return reason
 }
@@ -186,25 +186,39 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 			known = true
 			return yield(first, true)
 		}
+		o, inner := &k.rules.Operations[r.Op], k.inner(r)
 		behind := r
-		if r.state == Inside && k.outside(r) == nil { // but it waits with the first of its own, which may be behind somebody outside
+		if r.state == Inside && !k.queues[r.Op].scoped && k.outside(r) == nil { // but it waits with the first of its own, which may be behind somebody outside
 			if own := k.notFalse(r.Op); own != nil {
 				behind = own
 			}
 		}
-		for first := k.outside(behind); first != nil; first = k.outsideFrom(behind, first.Op+1) {
+		for first := k.outsideFrom(behind, 0, k.known); first != nil && !inner; first = k.outsideFrom(behind, first.Op+1, k.known) {
 			if !found(first) {
 				return
 			}
 		}
-		if o := &k.rules.Operations[r.Op]; o.HeadOfLine && !o.Family && r.state == Inside {
+		if o.HeadOfLine && !o.Family && r.state == Inside {
 			if first := k.front(&k.queues[r.Op], &k.queues[r.Op].line); first != r && !found(first) {
 				return
 			}
 		}
+		if inner {
+			return // it passes all others that wait
+		}
 		var perhaps *Request
 		for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
 			if !k.rules.Conflicts.Between(r.Op, op) {
+				continue
+			}
+			if k.queues[op].scoped {
+				w, sure := k.inFrontEach(op, r)
+				if sure && !found(w) {
+					return
+				}
+				if !sure && w != nil {
+					perhaps = w
+				}
 				continue
 			}
 			first := k.notFalse(op)
@@ -242,6 +256,9 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 // another reason to wait, its guard or what runs, is not held up by who only perhaps comes
 // first: it may well start before.
 func (k *Kernel) InTheWay(r *Request) iter.Seq[*Request] {
+	if k.index != nil {
+		return k.inTheWayEach(r)
+	}
 	ops := guards.NewSet(len(k.queues))
 	ops.Add(r.Op)
 	for way := []*Request{r}; len(way) > 0; way = way[1:] {
@@ -255,6 +272,59 @@ func (k *Kernel) InTheWay(r *Request) iter.Seq[*Request] {
 	return func(yield func(*Request) bool) {
 		for other := k.running.first; other != nil; other = other.next {
 			if k.rules.Conflicts.Row(other.Op).Meets(ops) && !yield(other) {
+				return
+			}
+		}
+	}
+}
+
+// impededBy reports whether a request of the operation runs that r, of a scoped one, conflicts
+// with. Those announced by Begin are of operations that are not scoped.
+func (k *Kernel) impededBy(r *Request, op int) bool {
+	n := k.queues[op].runs
+	for other := k.running.first; other != nil; other = other.next {
+		if other.Op != op {
+			continue
+		}
+		if k.impedes(r, other) {
+			return true
+		}
+		n--
+	}
+	return n > 0
+}
+
+// inFrontEach returns a request of a scoped operation that waits inside, comes before r,
+// conflicts with it and is not known to be closed; or one that perhaps comes before it, or
+// nil.
+func (k *Kernel) inFrontEach(op int, r *Request) (first *Request, sure bool) {
+	w, all := k.considered(op)
+	for ; w != nil; w = w.next {
+		if w != r && k.known(r, w) && k.mayHold(w) {
+			if first = w; r.state == AtGate || k.comesFirst(candidate{r: w, due: k.due(w)}, candidate{r: r, due: k.due(r)}) {
+				return w, true
+			}
+		}
+		if !all {
+			break
+		}
+	}
+	return first, false
+}
+
+// inTheWayEach is InTheWay where operations are scoped.
+func (k *Kernel) inTheWayEach(r *Request) iter.Seq[*Request] {
+	way := []*Request{r}
+	for i := 0; i < len(way); i++ {
+		for first, sure := range k.inFront(way[i]) {
+			if !slices.Contains(way, first) && (sure || k.mayHold(way[i]) && k.whyHere(way[i]).Cause == NoThread) {
+				way = append(way, first)
+			}
+		}
+	}
+	return func(yield func(*Request) bool) {
+		for other := k.running.first; other != nil; other = other.next {
+			if slices.ContainsFunc(way, func(w *Request) bool { return k.impedes(w, other) }) && !yield(other) {
 				return
 			}
 		}

@@ -36,6 +36,9 @@
 //
 // What comes before what is the policy's word.
 //
+// Which requests conflict is the table's word about their operations, and, where that has
+// scopes, about what they take up in these by their arguments: see Claim.
+//
 // # Lines
 //
 // The requests of an operation that share a guard's answer form a line: all of
@@ -102,8 +105,11 @@ func (o *Operation) each() bool {
 // shared by many.
 type Rules struct {
 	Operations []Operation
-	// Conflicts must have one row per operation.
+	// Conflicts must have one row per operation. If it has scopes, requests of the operations
+	// in these need a Claim, and may not be announced by Begin.
 	Conflicts guards.Table
+	// Reentrant says that requests may have a Claim that names others which wait for them.
+	Reentrant bool
 	// Policy is the order of consideration; nil means Arrival.
 	Policy *Policy
 	// MaxBypass bounds how often a later arrival may start while a request waits
@@ -207,6 +213,12 @@ type Kernel struct {
 	spare    []*line // for families
 	loose    []*line // without a place among those of their family
 	cursors  *Cursor // inspections under way
+
+	// For scoped operations; the index is nil if there are none.
+	index  *index
+	scopes []guards.Scope
+	way    []*Request // scratch space of walk
+	asks   uint64     // guards that have been asked about requests that wait
 }
 
 // New returns a kernel without requests.
@@ -246,6 +258,11 @@ func New(rules *Rules, object Object) *Kernel {
 			}
 		}
 	}
+	for op := range k.queues {
+		if rules.Scoped(op) {
+			k.scope(op)
+		}
+	}
 	within := rules.Policy != nil && rules.Policy.Within
 	for op := range k.queues {
 		q := &k.queues[op]
@@ -255,12 +272,32 @@ func New(rules *Rules, object Object) *Kernel {
 	return k
 }
 
+// Scoped reports whether not all requests of the operation conflict with the same.
+func (r *Rules) Scoped(op int) bool { return r.Reentrant || r.Conflicts.Narrowed(op) }
+
+// scope makes an operation scoped.
+func (k *Kernel) scope(op int) {
+	t, q := &k.rules.Conflicts, &k.queues[op]
+	if k.index == nil {
+		k.index, k.scopes = newIndex(t), t.Scopes()
+	}
+	q.scoped, q.always, q.scopes = true, guards.NewSet(t.Len()), guards.NewSet(t.Len())
+	for other := range k.queues {
+		switch {
+		case t.Within(op, other) >= 0:
+			q.scopes.Add(other)
+		case t.Between(op, other):
+			q.always.Add(other)
+		}
+	}
+}
+
 // Arrive hands a new request to the kernel. It waits at the gate until Next lets
 // it in. If its queue is bounded, it or another may have failed by now, which
 // Failed tells.
 func (k *Kernel) Arrive(r *Request) {
 	q := k.register(r)
-	if k.barred(r.Op) {
+	if k.barsSurely(r) {
 		k.hasToWait(r)
 	}
 	r.state = AtGate
@@ -421,9 +458,7 @@ func (k *Kernel) refuseTries() (some bool) {
 		return false
 	}
 	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
-		if !k.barred(op) {
-			some = k.strand(k.queues[op].gate.first) || some
-		}
+		some = k.strand(k.queues[op].gate.first, func(r *Request) bool { return !k.barsSurely(r) }) || some
 	}
 	return some
 }
@@ -451,6 +486,9 @@ func (k *Kernel) finish(r *Request) {
 	k.step++
 	k.log(Ended, r.Op, r, "")
 	k.running.remove(r)
+	if r.Claim != nil && k.index != nil {
+		k.delist(r)
+	}
 	r.state = Done
 	k.end(r.Op, k.opener(r))
 }
@@ -478,9 +516,9 @@ func (k *Kernel) Decline(r *Request) {
 // before those at the gate. If it keeps its place it is considered as if it had
 // waited here since it first arrived. If its queue is full, and it cannot start
 // before the kernel rests, it fails.
-func (k *Kernel) Requeue(r *Request, op int, key any, keep bool) {
+func (k *Kernel) Requeue(r *Request, op int, key any, claim *Claim, keep bool) {
 	k.finish(r)
-	r.Op, r.Key = op, key
+	r.Op, r.Key, r.Claim = op, key, claim
 	k.Enter(r, keep)
 }
 
@@ -494,7 +532,7 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 		r.arrival, r.seq = arrival, seq
 	}
 	r.Try = false
-	if k.barred(r.Op) {
+	if k.barsSurely(r) {
 		k.hasToWait(r)
 	}
 	k.enter(r, one|indoors)
@@ -838,6 +876,9 @@ func (k *Kernel) start(r *Request) {
 	k.queues[r.Op].started++
 	r.state = Running
 	k.running.push(r)
+	if r.Claim != nil && k.index != nil {
+		k.enlist(r)
+	}
 	k.begin(r.Op)
 	if k.bounded && k.blocked() {
 		k.settled = k.step // nobody else starts before this one has ended, and there may be too many for that
@@ -1057,6 +1098,14 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 	for {
 		r := (*Request)(nil)
 		for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+			if k.queues[op].scoped {
+				if first := k.firstUnbarred(op, r); first != nil {
+					r = first
+				} else if k.failed.first != nil {
+					return nil, nil, true
+				}
+				continue
+			}
 			if head := k.queues[op].gate.first; (r == nil || head.seq < r.seq) && !k.barred(op) {
 				r = head
 			}
@@ -1088,7 +1137,9 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 // countsOpened reports whether a guard over waiting counts holds for somebody.
 func (k *Kernel) countsOpened() bool {
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		if k.rules.Operations[op].Looks&guards.AtWaiting != 0 && !k.barred(op) && k.firstOpen(op) != nil {
+		switch q := &k.queues[op]; {
+		case !q.watchful:
+		case q.scoped && k.firstOpenEach(op) != nil, !q.scoped && !k.barred(op) && k.firstOpen(op) != nil:
 			return true
 		}
 	}
@@ -1130,6 +1181,8 @@ func (k *Kernel) try(r *Request) (decided bool, err error) {
 	}
 	k.trying = nil // not deferred: after AskingFailed the kernel is somebody else's
 	switch {
+	case r.state == Failed:
+		return false, nil
 	case err != nil:
 		k.leave(r)
 		r.state = Done
@@ -1149,19 +1202,27 @@ func (k *Kernel) try(r *Request) (decided bool, err error) {
 func (k *Kernel) wouldWait(r *Request) error {
 	op := &k.rules.Operations[r.Op]
 	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
-		if !k.rules.Conflicts.Between(r.Op, other) {
+		if !k.rules.Conflicts.Between(r.Op, other) || k.inner(r) {
 			continue
 		}
-		first := k.notFalse(other)
-		if first != nil && !k.barred(other) {
+		first := (*Request)(nil)
+		if k.queues[other].scoped {
+			failed := k.failed.last
+			if first = k.aheadEach(other, r); k.failed.last != failed {
+				return nil
+			}
+		} else if first = k.notFalse(other); first != nil && !k.barred(other) {
 			first = k.firstOpen(other)
 		}
 		if first != nil {
 			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other].Name}
 		}
 	}
-	if other := k.outside(r); other != nil {
+	if other := k.outside(r); other != nil && !k.inner(r) {
 		return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
+	}
+	if r.state == Failed {
+		return nil
 	}
 	falsePart, err := "", error(nil)
 	q := &k.queues[r.Op]
@@ -1193,13 +1254,23 @@ func (k *Kernel) wouldWait(r *Request) error {
 // alone is as false for them as it is for those inside. (One over waiting counts
 // may open when they come in.) A request that has been requeued was inside before
 // all of them.
-func (k *Kernel) outside(r *Request) *Request { return k.outsideFrom(r, 0) }
+func (k *Kernel) outside(r *Request) *Request { return k.outsideFrom(r, 0, k.clash) }
 
-// outsideFrom is outside for operations from the given one on.
-func (k *Kernel) outsideFrom(r *Request, from int) *Request {
+// outsideFrom is outside for operations from the given one on, and with another way to find
+// out whether two requests conflict.
+func (k *Kernel) outsideFrom(r *Request, from int, clash func(r, other *Request) bool) *Request {
 	for op := k.gated.Next(from); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
 		if head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
+			continue
+		}
+		for k.index != nil && !clash(r, head) { // or else they all conflict with r
+			if head = head.next; head == nil || head.seq >= r.came {
+				head = nil
+				break
+			}
+		}
+		if head == nil {
 			continue
 		}
 		o := &k.rules.Operations[op]

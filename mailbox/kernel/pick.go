@@ -13,6 +13,7 @@ type candidate struct {
 	r    *Request
 	wall bool // may not start now, and stands in the way of what conflicts with it
 	due  bool // has been bypassed as often as allowed
+	each bool // is considered by itself: whether it is open, or a wall, is to be found out
 }
 
 // pick returns the request inside that starts next, or nil.
@@ -20,6 +21,8 @@ func (k *Kernel) pick() *Request {
 	switch {
 	case k.inside.n == 0:
 		return nil
+	case k.index != nil:
+		return k.pickEach()
 	case k.single && k.inside.n == 1 && k.gated.n == 0:
 		op := k.inside.Next(0)
 		if k.barred(op) {
@@ -35,34 +38,22 @@ func (k *Kernel) pickOne() *Request {
 	choosing := k.rules.Policy != nil && k.rules.Policy.Choose != nil
 	h := k.heads[:0]
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		first, barred := (*Request)(nil), k.barred(op)
-		if barred {
-			// It may be open or not: nobody can tell before what runs has ended,
-			// unless it was asked since the state last changed.
-			first = k.notFalse(op)
-		} else {
-			first = k.firstOpen(op)
-		}
-		if first == nil {
-			continue
-		}
-		h = append(h, candidate{r: first, wall: barred, due: k.due(first)})
-		if k.rules.MaxBypass > 0 {
-			h = k.alsoDue(h, first, !barred)
-		}
-		if choosing && !barred {
-			h = k.alsoOpen(h, first)
-		}
+		h = k.candidates(h, op, choosing)
 	}
 	k.heads = h
 	if k.failed.first != nil { // it will be asked again, and should not be asked twice
 		return nil
 	}
-	defer clear(h) // pin nobody
+	r := k.pickOf(h, choosing)
+	clear(h) // pin nobody; not deferred, as after Misjudged the kernel is somebody else's
+	return r
+}
+
+func (k *Kernel) pickOf(h []candidate, choosing bool) *Request {
 	if !k.sortCandidates(h) {
 		return nil
 	}
-	eligible := k.eligible[:0]
+	k.eligible = k.eligible[:0]
 	clear(k.passed)
 	for _, c := range h {
 		behind := k.rules.Conflicts.Row(c.r.Op).Meets(k.passed)
@@ -73,29 +64,54 @@ func (k *Kernel) pickOne() *Request {
 			continue
 		}
 		if !choosing || c.due {
+			clear(k.eligible)
 			return c.r
 		}
-		eligible = append(eligible, c.r)
+		k.eligible = append(k.eligible, c.r)
 	}
-	k.eligible = eligible
-	return k.choose(eligible)
+	return k.choose(k.eligible)
+}
+
+// candidates appends those of an operation that are considered: the first that is open, or
+// may be, and whom the rules put beside it.
+func (k *Kernel) candidates(h []candidate, op int, choosing bool) []candidate {
+	first, barred := (*Request)(nil), k.barred(op)
+	if barred {
+		// It may be open or not: nobody can tell before what runs has ended,
+		// unless it was asked since the state last changed.
+		first = k.notFalse(op)
+	} else {
+		first = k.firstOpen(op)
+	}
+	if first == nil {
+		return h
+	}
+	h = append(h, candidate{r: first, wall: barred, due: k.due(first)})
+	if k.rules.MaxBypass > 0 {
+		h = k.alsoDue(h, first, !barred)
+	}
+	if choosing && !barred {
+		h = k.alsoOpen(h, first)
+	}
+	return h
 }
 
 // choose has the policy choose.
-func (k *Kernel) choose(eligible []*Request) *Request {
+func (k *Kernel) choose(eligible []*Request) (r *Request) {
 	if len(eligible) == 0 {
 		return nil
 	}
-	defer clear(eligible)
 	i, err := k.rules.Policy.Choose(eligible)
 	if err == nil && (i < 0 || i >= len(eligible)) {
 		err = &ChoiceError{Policy: k.rules.Policy.Name, Index: i, Eligible: len(eligible)}
 	}
 	if err != nil {
 		k.Misjudged(err, eligible...)
-		return nil
+	} else {
+		r = eligible[i]
 	}
-	return eligible[i]
+	clear(eligible) // not deferred: see pickOne
+	return r
 }
 
 // Error implements error.

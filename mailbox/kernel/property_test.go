@@ -25,6 +25,9 @@ func TestNobodyIsBypassedMoreOftenThanTheBound(t *testing.T) { rapid.Check(t, dr
 // The same if the policy is a user's, and may fail.
 func TestPolicyDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(judging)) }
 
+// The same if requests conflict by what they take up, and are called from inside of others.
+func TestConflictsByArgumentDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(narrow)) }
+
 // The same if queues are bounded.
 func TestBoundedQueuesDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(crowded)) }
 
@@ -86,7 +89,7 @@ func FuzzKernel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking}
+		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow}
 		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()

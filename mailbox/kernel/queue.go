@@ -19,6 +19,12 @@ type queue struct {
 	simple bool   // besides, it does not look at waiting counts, those inside are in order of arrival, and neither bypasses nor requests are counted
 	each   bool   // every request is asked by itself
 	sorted bool   // by a tree; or else the order of consideration is that of arrival
+	// Of a scoped operation each request is considered by itself, as not all conflict with
+	// the same: with all of always, and some of scopes. Here are those that run, if each may
+	// have to be compared.
+	scoped         bool
+	always, scopes guards.Set
+	here           []*Request
 	// changes says that the operation changes the state, watchful that its guard looks
 	// at waiting counts, and joins that Join may be of use.
 	changes, watchful, joins bool
@@ -355,6 +361,7 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 		return l.answer.falsePart, nil
 	}
 	q.asked++
+	k.asks++
 	var asked *Request
 	if o.Family {
 		asked = r
@@ -387,6 +394,7 @@ func (k *Kernel) askRequest(r *Request) bool {
 // ask is askRequest for an answer that is not up to date.
 func (k *Kernel) ask(q *queue, r *Request) bool {
 	q.asked++
+	k.asks++
 	falsePart, err := k.object.AskRequest(r)
 	if err != nil {
 		k.fail(r, err)

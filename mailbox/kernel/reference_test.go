@@ -60,6 +60,8 @@ type declaration struct{ op, family int }
 type call struct {
 	request      *kernel.Request
 	op, arg, key int
+	turn         *kernel.Claim   // of this turn, or nil
+	outer        []*kernel.Claim // of those that it is called from inside of
 	rank         int64
 	try, patient bool
 	arrival      int
@@ -98,7 +100,22 @@ func (s *reference) looks(op int, what guards.Looks) bool {
 	return s.rules.Operations[op].Looks&what != 0
 }
 
+// conflict: some of the requests of the two operations conflict.
 func (s *reference) conflict(a, b int) bool { return s.rules.Conflicts.Between(a, b) }
+
+// clash: the two requests do.
+func (s *reference) clash(a, b *call) bool { return s.rules.Conflicts.Clash(a.op, a, b.op, b) }
+
+// scoped: not all of its requests conflict with the same.
+func (s *reference) scoped(op int) bool { return s.rules.Scoped(op) }
+
+// around: c has been called from inside of r.
+func (s *reference) around(r, c *call) bool { return r.turn != nil && slices.Contains(c.outer, r.turn) }
+
+// inner: c has been called from inside of a request that still runs.
+func (s *reference) inner(c *call) bool {
+	return slices.ContainsFunc(s.running, func(r *call) bool { return s.around(r, c) })
+}
 
 // own: the guard looks at the argument of this request alone.
 func (s *reference) own(op int) bool {
@@ -121,10 +138,27 @@ func (s *reference) line(c *call) line {
 	return line{c.op, 0}
 }
 
-// barred: something runs that conflicts with the operation, or all is held.
-func (s *reference) barred(op int) bool {
+// barredAll: something runs that conflicts with the operation, or all is held.
+func (s *reference) barredAll(op int) bool {
 	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(op, b) }) ||
 		slices.ContainsFunc(s.running, func(r *call) bool { return s.conflict(op, r.op) })
+}
+
+// barredSurely: whatever predicates say, which are not asked when somebody arrives.
+func (s *reference) barredSurely(c *call) bool {
+	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(c.op, b) }) ||
+		slices.ContainsFunc(s.running, func(r *call) bool { return s.clashSurely(c, r) && !s.around(r, c) })
+}
+
+func (s *reference) clashSurely(a, b *call) bool {
+	scope := s.rules.Conflicts.Within(a.op, b.op)
+	return s.clash(a, b) && (scope < 0 || s.rules.Conflicts.Scopes()[scope].Kind() != guards.ByPredicate)
+}
+
+// barred: something runs that conflicts with the request, or all is held.
+func (s *reference) barred(c *call) bool {
+	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(c.op, b) }) ||
+		slices.ContainsFunc(s.running, func(r *call) bool { return s.clash(c, r) && !s.around(r, c) })
 }
 
 func of(op int, calls []*call) (some []*call) {
@@ -200,7 +234,7 @@ func (s *reference) register(c *call) {
 	c.arrival = s.arrivals
 	s.newest = (max(s.newest, s.entered)>>16 + 1) << 16
 	c.pos, c.came, c.waited, c.bypassed, c.knownFalse = s.newest, s.newest, false, 0, false
-	if s.barred(c.op) {
+	if s.barredSurely(c) {
 		s.hasToWait(c)
 	}
 }
@@ -214,7 +248,7 @@ func (s *reference) hasToWait(c *call) {
 
 func (s *reference) arrive(c *call) {
 	s.register(c)
-	stays := s.barred(c.op) || s.aheadAtGate(c) != nil
+	stays := s.barredSurely(c) || s.aheadIf(c, s.clashSurely) != nil
 	s.gate = append(s.gate, c)
 	s.settled = s.closed == nil && (s.settled && stays || s.blocked())
 	if s.settled {
@@ -411,6 +445,17 @@ type considered struct {
 	*call
 	wall bool
 	due  bool
+	each bool // whether it is a wall, or open, is to be found out
+}
+
+// considered returns the requests of a scoped operation that are considered, each by itself.
+func (s *reference) considered(op int) []*call {
+	some := s.waiting(op)
+	if o := &s.rules.Operations[op]; o.HeadOfLine && !o.Family && len(some) > 0 {
+		slices.SortFunc(some, s.byPolicy)
+		return []*call{s.front(some)}
+	}
+	return some
 }
 
 // pick considers the requests inside and returns the one that starts.
@@ -418,26 +463,34 @@ func (s *reference) pick() *call {
 	choosing := s.rules.Policy != nil && s.rules.Policy.Choose != nil
 	var row []considered
 	for op, o := range s.rules.Operations {
+		if s.scoped(op) {
+			for _, c := range s.considered(op) {
+				if !s.isKnownFalse(c) {
+					row = append(row, considered{call: c, due: s.atBound(c), each: true})
+				}
+			}
+			continue
+		}
 		first := s.firstOpen(op)
 		if first == nil {
 			continue
 		}
-		wall := s.barred(op)
-		row = append(row, considered{first, wall, s.atBound(first)})
+		wall := s.barredAll(op)
+		row = append(row, considered{call: first, wall: wall, due: s.atBound(first)})
 		// Beyond the first, those count that have been bypassed often enough; and a
 		// policy that chooses wants to see all.
 		switch {
 		case s.each(op):
 			for _, c := range s.waiting(op) {
 				if c != first && s.atBound(c) && s.mayBeOpen(c) {
-					row = append(row, considered{c, wall, true})
+					row = append(row, considered{call: c, wall: wall, due: true})
 				}
 			}
 		case o.Family:
 			failed := len(s.failed)
 			for _, l := range s.lines(op) {
 				if c := s.front(l); s.line(c) != s.line(first) && s.atBound(c) && s.mayBeOpen(c) {
-					row = append(row, considered{c, wall, true})
+					row = append(row, considered{call: c, wall: wall, due: true})
 				}
 				if len(s.failed) > failed && o.Looks&guards.AtWaiting != 0 {
 					break // fewer wait now, so that no answer is worth anything
@@ -453,7 +506,7 @@ func (s *reference) pick() *call {
 			if !skip && slices.Contains(s.inside, c) && (!s.each(op) && !o.Family || s.mayBeOpen(c)) {
 				// Of a line the first may have to stay behind somebody at the gate whom one
 				// that was requeued need not mind, and who is due like it.
-				row = append(row, considered{c, false, !s.each(op) && !o.Family && s.atBound(c)})
+				row = append(row, considered{call: c, wall: false, due: !s.each(op) && !o.Family && s.atBound(c)})
 			}
 			if o.Family && len(s.failed) > failed {
 				break // who has failed is told first
@@ -463,19 +516,16 @@ func (s *reference) pick() *call {
 	if len(s.failed) > 0 || !s.sort(row) {
 		return nil
 	}
-	var eligible []*call
+	start, eligible := s.walk(row, choosing)
+	if start == nil && eligible == nil && len(s.failed) == 0 {
+		start, eligible = s.walk(row, choosing) // some are known to be closed by now
+	}
+	if start != nil || len(s.failed) > 0 {
+		return start
+	}
 	var requests []*kernel.Request
-	for i, c := range row {
-		passes := func(w considered) bool {
-			return (w.wall || w.due || !choosing) && s.conflict(w.op, c.op)
-		}
-		if c.wall || slices.ContainsFunc(row[:i], passes) || s.aheadAtGate(c.call) != nil {
-			continue
-		}
-		if !choosing || c.due {
-			return c.call
-		}
-		eligible, requests = append(eligible, c.call), append(requests, c.request)
+	for _, c := range eligible {
+		requests = append(requests, c.request)
 	}
 	if eligible == nil {
 		return nil
@@ -489,6 +539,35 @@ func (s *reference) pick() *call {
 		return nil
 	}
 	return eligible[i]
+}
+
+// walk considers those in the row, and returns who starts, or is eligible.
+func (s *reference) walk(row []considered, choosing bool) (start *call, eligible []*call) {
+	var way []*call
+	for _, c := range row {
+		if c.each {
+			c.wall = s.barred(c.call)
+			open := s.mayBeOpen(c.call)
+			if len(s.failed) > 0 {
+				return nil, nil
+			}
+			if !open {
+				continue
+			}
+		}
+		behind := slices.ContainsFunc(way, func(w *call) bool { return s.clash(w, c.call) }) || s.aheadAtGate(c.call) != nil
+		if c.wall || c.due || !choosing {
+			way = append(way, c.call)
+		}
+		if c.wall || behind && !s.inner(c.call) {
+			continue
+		}
+		if !choosing || c.due {
+			return c.call, nil
+		}
+		eligible = append(eligible, c.call)
+	}
+	return nil, eligible
 }
 
 // sort orders those considered; the first two whose comparison fails, fail.
@@ -511,7 +590,7 @@ func (s *reference) sort(row []considered) bool {
 // mayBeOpen asks c's guard, unless something conflicting runs: then a guard must
 // not be asked, and only one that is known to be false is not open.
 func (s *reference) mayBeOpen(c *call) bool {
-	if s.barred(c.op) {
+	if s.barred(c) {
 		return !s.isKnownFalse(c)
 	}
 	falsePart, err := s.ask(c)
@@ -548,7 +627,7 @@ func (s *reference) believes(c *call) bool {
 // check asks the guards of families that nobody can have opened, by the
 // declarations of what has ended. What holds nevertheless fails its line.
 func (s *reference) check() {
-	for len(s.checks) > 0 && !s.barred(s.checks[0].family) {
+	for len(s.checks) > 0 && !s.barredAll(s.checks[0].family) {
 		op, family := s.checks[0].op, s.checks[0].family
 		s.checks = s.checks[1:]
 		for _, members := range s.lines(family) {
@@ -623,10 +702,12 @@ func (s *reference) before(a, b *call) int {
 // aheadAtGate returns an earlier arrival outside that conflicts with c. Nobody has
 // asked it, but what those inside know of a guard over the state alone holds for
 // it too. Who has been requeued was inside before all at the gate.
-func (s *reference) aheadAtGate(c *call) *call {
+func (s *reference) aheadAtGate(c *call) *call { return s.aheadIf(c, s.clash) }
+
+func (s *reference) aheadIf(c *call, clash func(a, b *call) bool) *call {
 	for op, o := range s.rules.Operations {
 		for _, w := range of(op, s.gate) {
-			if w.pos < c.came && s.conflict(w.op, c.op) && (o.Family || o.Looks != guards.AtState || !s.holdsFalse(line{op, 0})) {
+			if w.pos < c.came && clash(w, c) && (o.Family || o.Looks != guards.AtState || !s.holdsFalse(line{op, 0})) {
 				return w
 			}
 		}
@@ -657,7 +738,7 @@ func (s *reference) start(c *call) {
 
 // blocked reports whether everybody who waits conflicts with something that runs.
 func (s *reference) blocked() bool {
-	return !slices.ContainsFunc(slices.Concat(s.inside, s.gate), func(w *call) bool { return !s.barred(w.op) })
+	return !slices.ContainsFunc(slices.Concat(s.inside, s.gate), func(w *call) bool { return !s.barredSurely(w) })
 }
 
 func (s *reference) bounded() bool {
@@ -678,10 +759,14 @@ func (s *reference) bypass(c *call, count bool) {
 	}
 	for op, o := range s.rules.Operations {
 		switch some := s.waiting(op); {
-		case s.each(op):
+		case s.each(op), s.scoped(op):
+			failed := len(s.failed)
 			for _, w := range some {
 				if w.pos < c.pos && s.mayBeOpen(w) {
 					pass([]*call{w})
+				}
+				if s.scoped(op) && len(s.failed) > failed {
+					break
 				}
 			}
 		case o.Family:
@@ -813,7 +898,7 @@ func (s *reference) leftGate(op int) {
 // counts opens or something fails. A try is decided and returned.
 func (s *reference) letIn() (c *call, err error, moved bool) {
 	for {
-		i := slices.IndexFunc(s.gate, func(c *call) bool { return !s.barred(c.op) })
+		i := slices.IndexFunc(s.gate, func(c *call) bool { return !s.barred(c) })
 		if i < 0 {
 			return nil, nil, moved
 		}
@@ -838,8 +923,29 @@ func (s *reference) letIn() (c *call, err error, moved bool) {
 
 func (s *reference) countOpened() bool {
 	for op := range s.rules.Operations {
-		if s.looks(op, guards.AtWaiting) && !s.barred(op) && s.firstOpen(op) != nil {
+		if !s.looks(op, guards.AtWaiting) {
+			continue
+		}
+		if s.scoped(op) {
+			if s.anyOpen(op, func(c *call) bool { return !s.barred(c) }) {
+				return true
+			}
+		} else if !s.barredAll(op) && s.firstOpen(op) != nil {
 			return true
+		}
+	}
+	return false
+}
+
+// anyOpen: some request of a scoped operation may be open, of those that are meant.
+func (s *reference) anyOpen(op int, meant func(*call) bool) bool {
+	failed := len(s.failed)
+	for _, c := range s.considered(op) {
+		if slices.Contains(s.inside, c) && meant(c) && s.mayBeOpen(c) {
+			return true
+		}
+		if len(s.failed) > failed {
+			return false
 		}
 	}
 	return false
@@ -890,11 +996,21 @@ func (s *reference) wouldWait(c *call) error {
 		return &kernel.Refused{Operation: s.op(c).Name, Behind: s.rules.Operations[op].Name}
 	}
 	for op := range s.rules.Operations {
-		if s.conflict(c.op, op) && s.firstOpen(op) != nil {
+		failed := len(s.failed)
+		switch {
+		case !s.conflict(c.op, op) || s.inner(c) || len(s.waiting(op)) == 0:
+		case s.scoped(op):
+			if s.anyOpen(op, func(w *call) bool { return s.clash(c, w) }) {
+				return behind(op)
+			}
+			if len(s.failed) > failed {
+				return nil
+			}
+		case s.firstOpen(op) != nil:
 			return behind(op)
 		}
 	}
-	if w := s.aheadAtGate(c); w != nil {
+	if w := s.aheadAtGate(c); w != nil && !s.inner(c) {
 		return behind(w.op)
 	}
 	if o := s.op(c); o.HeadOfLine && !o.Family && len(s.waiting(c.op)) > 0 {
@@ -1062,12 +1178,12 @@ func (s *reference) refill() {
 // knock returns the first at the door that can start at once.
 func (s *reference) knock() (first *call) {
 	for op, o := range s.rules.Operations {
-		if s.barred(op) {
-			continue
-		}
 		for _, c := range of(op, s.door) {
 			if first != nil && first.pos < c.pos {
 				break
+			}
+			if s.barred(c) {
+				continue
 			}
 			err := s.wouldWait(c)
 			if _, waits := err.(*kernel.Refused); err != nil && !waits && slices.Contains(s.door, c) {
@@ -1080,7 +1196,7 @@ func (s *reference) knock() (first *call) {
 				first = c
 				break
 			}
-			if !s.each(op) && !o.Family {
+			if !s.each(op) && !o.Family && !s.scoped(op) {
 				break // what holds for one of them holds for all
 			}
 		}

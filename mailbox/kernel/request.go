@@ -59,6 +59,8 @@ type Request struct {
 	Key any
 	// Rank is for the policy Ranked.
 	Rank int64
+	// Claim is needed if the operation is scoped (Rules.Scoped), for each turn a new one.
+	Claim *Claim
 }
 
 // State returns where the request is.

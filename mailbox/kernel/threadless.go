@@ -53,7 +53,7 @@ func (k *Kernel) Man(r *Request) {
 	q := &k.queues[r.Op]
 	k.passCursors(r)
 	k.threadless.remove(r)
-	if k.barred(r.Op) {
+	if k.barsSurely(r) {
 		k.hasToWait(r)
 	}
 	r.state = AtGate
@@ -66,15 +66,15 @@ func (k *Kernel) Man(r *Request) {
 // are refused.
 func (k *Kernel) Strand() {
 	if k.tries > 0 {
-		k.strand(k.threadless.first)
+		k.strand(k.threadless.first, func(*Request) bool { return true })
 	}
 }
 
-// strand refuses each Try from r on, in its list, as there is no thread for it.
-func (k *Kernel) strand(r *Request) (some bool) {
+// strand refuses each Try from r on, in its list, of those, as there is no thread for it.
+func (k *Kernel) strand(r *Request, those func(*Request) bool) (some bool) {
 	for r != nil {
 		next := r.next
-		if r.Try {
+		if r.Try && those(r) {
 			k.fail(r, &Refused{Operation: k.rules.Operations[r.Op].Name})
 			some = true
 		}

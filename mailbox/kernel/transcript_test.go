@@ -28,6 +28,12 @@ import (
 //	                                family NAME | opens NAME FAMILY | head-of-line NAME
 //	                              and the rules:
 //	                                functions compatible | compatible NAME NAME
+//	                              and of what is left, that requests conflict only if
+//	                              their arguments are equal, or less than 3 apart, or
+//	                              both even or both odd:
+//	                                keys NAME ... | near NAME ... | parity NAME NAME
+//	                              and that some are called from inside of others:
+//	                                reentrant
 //	                                policy rotating | policy greatest number first
 //	                                policy lifo | policy rank | policy user | policy choice
 //	                                max-bypass N
@@ -37,6 +43,8 @@ import (
 //	                              that look at it panic
 //	arrive NAME[=ARGUMENT] ...    requests arrive; they are called NAME#ARRIVAL
 //	                              The argument is the rank and the key, too.
+//	inside NAME#ARRIVAL NAME[=ARGUMENT]   one arrives that the first waits for, and who
+//	                              waits for that
 //	impatient NAME[=ARGUMENT]     one arrives that will not wait at the door
 //	try NAME[=ARGUMENT]           a request arrives that will not wait
 //	rerank NAME#ARRIVAL RANK      it gets another rank
@@ -53,6 +61,8 @@ import (
 //	close                         take no more requests
 //	explain                       say of each request why it waits
 //	inspect [N]                   begin a walk over those that wait, or visit N more
+//
+// Predicates panic if the variable predicate says so.
 //
 // The policy "user" prefers the least argument, and "choice" picks the number that
 // the variable choice says, from 0; both panic if the variable policy says so. An
@@ -108,12 +118,12 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 	case "arrive", "try", "impatient":
 		for _, a := range d.CmdArgs {
 			n := number(a.Vals)
-			r := &kernel.Request{
-				Op: s.operation(t, a.Key), Try: d.Cmd == "try", Patient: d.Cmd == "arrive", Key: n, Rank: int64(n), Record: n,
-			}
-			s.calls = append(s.calls, r)
-			s.k.Arrive(r)
+			s.arrive(&kernel.Request{Op: s.operation(t, a.Key), Try: d.Cmd == "try", Patient: d.Cmd == "arrive"}, n)
 		}
+	case "inside":
+		outer, a := s.call(t, d), d.CmdArgs[1]
+		r := &kernel.Request{Op: s.operation(t, a.Key)}
+		s.arrive(r, number(a.Vals), outer)
 	case "next":
 		if !s.next() {
 			s.printf("nothing\n")
@@ -139,7 +149,8 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		r, to := s.call(t, d), d.CmdArgs[1]
 		n := number(to.Vals)
 		r.Record = n
-		s.k.Requeue(r, s.operation(t, to.Key), n, len(d.CmdArgs) > 2)
+		op := s.operation(t, to.Key)
+		s.k.Requeue(r, op, n, s.claim(op, n), len(d.CmdArgs) > 2)
 	case "failed":
 		if r, err := s.k.Failed(); r != nil {
 			s.printf("fail %s: %v\n", s.name(r), err)
@@ -185,6 +196,39 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 	}
 }
 
+func (s *scene) arrive(r *kernel.Request, n int, outer ...*kernel.Request) {
+	r.Key, r.Rank, r.Record, r.Claim = n, int64(n), n, s.claim(r.Op, n)
+	for _, o := range outer {
+		r.Claim.Outer = append(slices.Clone(o.Claim.Outer), o.Claim)
+	}
+	s.calls = append(s.calls, r)
+	s.k.Arrive(r)
+}
+
+// claim returns what a request with the argument takes up.
+func (s *scene) claim(op, n int) *kernel.Claim {
+	if !s.rules.Scoped(op) {
+		return nil
+	}
+	c := &kernel.Claim{}
+	for _, scope := range s.rules.Conflicts.Scopes() {
+		e, err := scope.Extent(op, n)
+		if err != nil {
+			panic(err)
+		}
+		c.Extents = append(c.Extents, e)
+	}
+	return c
+}
+
+// Clash is the predicate "parity".
+func (s *scene) Clash(scope int, a, b *kernel.Request) (bool, error) {
+	if s.state["predicate"] == "panic" {
+		return false, errors.New("the predicate panicked")
+	}
+	return s.rules.Conflicts.Scopes()[scope].Predicate(a.Op, a.Record, b.Record), nil
+}
+
 func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 	*s = scene{state: map[string]string{}}
 	var names []string
@@ -215,6 +259,29 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 			table = append(table, func() {
 				s.rules.Conflicts = s.rules.Conflicts.Allow(s.operation(t, f[1]), s.operation(t, f[2]))
 			})
+		case "keys":
+			table = append(table, func() {
+				var keys []guards.KeyOf
+				for _, name := range f[1:] {
+					keys = append(keys, guards.Key(guards.Name(name), func(n int) int { return n }))
+				}
+				s.rules.Conflicts = s.rules.Conflicts.EqualKeys(keys...)
+			})
+		case "near":
+			table = append(table, func() {
+				var intervals []guards.IntervalOf
+				for _, name := range f[1:] {
+					intervals = append(intervals, guards.Interval(guards.Name(name), func(n int) (int, int) { return n, n + 3 }))
+				}
+				s.rules.Conflicts = s.rules.Conflicts.Overlapping(intervals...)
+			})
+		case "parity":
+			table = append(table, func() {
+				pair := guards.Pair(guards.Name(f[1]), guards.Name(f[2]), func(a, b int) bool { return a%2 == b%2 })
+				s.rules.Conflicts = s.rules.Conflicts.OnlyIf(pair)
+			})
+		case "reentrant":
+			s.rules.Reentrant = true
 		case "policy":
 			s.rules.Policy = map[string]*kernel.Policy{
 				"rotating": kernel.Rotating, "greatest": byNumber, "lifo": kernel.LIFO, "rank": kernel.Ranked,

@@ -164,6 +164,7 @@ func (w *world) drawRules() {
 			}
 		}
 	}
+	w.drawScopes(names)
 	w.order = w.drawOrder()
 	rules.Policy = w.order.policy
 	name := "none"
@@ -172,6 +173,80 @@ func (w *world) drawRules() {
 	}
 	w.logf("%+v conditions %+v, max bypass %d, counted %d, policy %s, bound %+v, check %v\n%s",
 		rules.Operations, w.conds, rules.MaxBypass, rules.CountBypass, name, rules.Bound, rules.Check, rules.Conflicts)
+}
+
+// drawScopes narrows conflicts by what requests take up, and allows for calls from inside.
+func (w *world) drawScopes(names []string) {
+	if w.src.choose(4, "scopes") < 4-w.mix.scopes {
+		return
+	}
+	t := &w.rules.Conflicts
+	w.rules.Reentrant = w.src.choose(4, "reentrant") == 3
+	for range w.src.choose(3, "scopes") {
+		var members []int
+		for op := range names {
+			if w.src.choose(2, "in scope") == 1 {
+				members = append(members, op)
+			}
+		}
+		var ks []guards.KeyOf
+		var is []guards.IntervalOf
+		var ps []guards.PairOf
+		for i, op := range members {
+			name := guards.Name(names[op])
+			ks = append(ks, guards.Key(name, func(c *call) int { return c.key }))
+			is = append(is, guards.Interval(name, func(c *call) (int, int) { return c.key, c.key + c.arg }))
+			other := guards.Name(names[members[w.src.choose(i+1, "pair")]])
+			ps = append(ps, guards.Pair(name, other, func(a, b *call) bool { return (2*a.arg+b.arg)%3 == 1 }))
+		}
+		switch w.src.choose(3, "scope") {
+		case 0:
+			*t = t.EqualKeys(ks...)
+		case 1:
+			*t = t.Overlapping(is...)
+		case 2:
+			*t = t.OnlyIf(ps...)
+		}
+	}
+	if err := t.Err(); err != nil {
+		w.fatalf("the table is wrong: %v", err)
+	}
+}
+
+// claim returns what c takes up of the scopes.
+func (w *world) claim(c *call) *kernel.Claim {
+	if !w.rules.Scoped(c.op) {
+		return nil
+	}
+	claim := &kernel.Claim{}
+	for _, s := range w.rules.Conflicts.Scopes() {
+		e, err := s.Extent(c.op, c)
+		if err != nil {
+			w.fatalf("extent: %v", err)
+		}
+		claim.Extents = append(claim.Extents, e)
+	}
+	claim.Outer = c.outer
+	return claim
+}
+
+// calledInside draws the requests that c is called from inside of.
+func (w *world) calledInside() (outer []*kernel.Claim) {
+	if !w.rules.Reentrant {
+		return nil
+	}
+	for _, r := range w.ref.running {
+		if w.src.choose(4, "outer") == 3 {
+			outer = append(outer, r.turn)
+		}
+	}
+	return outer
+}
+
+// Clash is the predicate of a scope.
+func (w *world) Clash(scope int, a, b *kernel.Request) (bool, error) {
+	s := w.rules.Conflicts.Scopes()[scope]
+	return s.Predicate(a.Op, a.Record, b.Record), nil
 }
 
 // drawBound draws no bound more often than not.
@@ -230,7 +305,7 @@ func (w *world) AskState(op int) (string, error) {
 	if o.Guard == "" || o.Looks&guards.AtArgument != 0 {
 		w.fatalf("asked %s for a guard over the state, which it has not", o.Name)
 	}
-	w.mayAsk(op)
+	w.mayAsk(op, nil)
 	w.asked[op]++
 	// The promise: one evaluation per reconsideration, however many wait.
 	if last, ok := w.told[l]; ok && !last.refuted && last.version == w.version && w.k.Waiting(op) > 0 && w.precise(op) {
@@ -251,7 +326,7 @@ func (w *world) AskRequest(r *kernel.Request) (string, error) {
 	if w.rules.Operations[r.Op].Looks&guards.AtArgument == 0 {
 		w.fatalf("asked %v for a guard over its argument, which it has not", w.name(c))
 	}
-	w.mayAsk(r.Op)
+	w.mayAsk(r.Op, c)
 	falsePart, err := w.evaluate(c, w.k.Waiting)
 	w.logf("  asked %v: %q %v", w.name(c), falsePart, err)
 	if l := (line{c.op, c.key}); w.rules.Operations[r.Op].Family && w.k.WaitingAt(r.Op, c.key) > 0 {
@@ -305,15 +380,30 @@ func (w *world) opened(c *call, family int, open func(any)) {
 }
 
 // mayAsk: what a guard reads is protected by its operation's row of the table.
-func (w *world) mayAsk(op int) {
+func (w *world) mayAsk(op int, c *call) {
 	if w.ref.held {
 		w.fatalf("asked the guard of operation %d, though the object is held", op)
+	}
+	if w.rules.Scoped(op) {
+		barred := func(c *call) bool { return c.op == op && w.impeded(c) }
+		if c != nil && barred(c) || c == nil && !slices.ContainsFunc(w.waiting(), func(c *call) bool { return c.op == op && !barred(c) }) {
+			w.fatalf("asked the guard of operation %d while something runs that conflicts with those who wait", op)
+		}
+		return
 	}
 	for _, running := range w.runningOps() {
 		if w.rules.Conflicts.Between(op, running) {
 			w.fatalf("asked the guard of operation %d while %d runs", op, running)
 		}
 	}
+}
+
+// impeded: something runs that conflicts with the request.
+func (w *world) impeded(c *call) bool {
+	return slices.ContainsFunc(w.begun, func(b *call) bool { return w.rules.Conflicts.Between(c.op, b.op) }) ||
+		slices.ContainsFunc(w.calls, func(r *call) bool {
+			return r != c && r.request.State() == kernel.Running && w.rules.Conflicts.Clash(c.op, c, r.op, r) && !w.ref.around(r, c)
+		})
 }
 
 // look forgets the answers of guards over counts that have changed, and of those
