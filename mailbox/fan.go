@@ -49,7 +49,7 @@ type Fan struct {
 	Leaf func(op int) bool
 }
 
-// Threads lends a thread to each request that starts.
+// Threads lends a thread to each request that starts or, with Fan.OnArrival, arrives.
 type Threads interface {
 	// Dispatch runs the task on a thread that Take has reserved. The task gives the
 	// thread back by Return.

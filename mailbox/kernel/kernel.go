@@ -21,6 +21,9 @@
 // joined by latecomers. A request that is requeued is inside already: it joins
 // behind those inside and before those at the gate.
 //
+// Where threads are assigned on arrival, one that has none waits before the gate: see
+// ArriveThreadless.
+//
 // # When a request starts
 //
 // A waiting request starts when
