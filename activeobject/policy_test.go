@@ -540,9 +540,10 @@ func TestThoseBehindAHeadOfLineMoveUpWhenItIsWithdrawn(t *testing.T) {
 		waiting(t, o, acquire, 1)
 		small := calling(background, o, acquire, 1)
 		waiting(t, o, acquire, 2)
-		why := o.Explain().Waiting
-		require.Equal(t, "enough", why[0].Reason.Guard)
-		require.Equal(t, "acquire", why[1].Reason.Behind)
+		eventually(t, "the second is behind the first, which has been asked", func() bool {
+			why := o.Explain().Waiting
+			return why[0].Reason.Guard == "enough" && why[1].Reason.Behind == "acquire"
+		})
 		cancel()
 		require.ErrorIs(t, soon(t, s.system, large).err, context.Canceled)
 		require.NoError(t, soon(t, s.system, small).err)

@@ -96,9 +96,13 @@ func (m *Mailbox) Explain() Snapshot {
 		}
 	}
 	switch w := m.Word.Load(); {
-	case w&wide != 0: // nobody else runs, or waits
+	case w&wide != 0: // nobody waits
 		for op, l := range m.config.wide {
-			for range l.in(w) {
+			n := l.in(w)
+			if m.fanned().doubles[op] {
+				n-- // the kernel knows of these
+			}
+			for range n {
 				s.Running = append(s.Running, Running{Operation: ops[op].Name})
 			}
 		}

@@ -79,12 +79,13 @@ type Keeper interface {
 
 // fanned is what a mailbox keeps for its Fan. It is guarded by mu.
 type fanned struct {
-	counted int   // requests that count for the limit
-	spare   int   // threads that are reserved for the object, and for no request yet
-	kept    int   // threads that requests keep which wait
-	asked   bool  // Take has said no, so that there will be an Offer
-	doubted bool  // somebody is about to look for circles
-	unseen  []int // per operation: bodies that have come by a lane, and the kernel has been told of
+	counted int    // requests that count for the limit
+	spare   int    // threads that are reserved for the object, and for no request yet
+	kept    int    // threads that requests keep which wait
+	asked   bool   // Take has said no, so that there will be an Offer
+	doubted bool   // somebody is about to look for circles
+	unseen  []int  // per operation: bodies that have come by a lane, and the kernel has been told of
+	doubles []bool // per operation: one more is in its lane for those that have come by the kernel
 }
 
 // fan decides who starts, until nobody else can, and gives each a thread. It is called
@@ -222,7 +223,7 @@ func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
 	default:
 		r.thread, done = nil, !parked && fan.Threads != nil
 	}
-	owner = m.engage()
+	owner = !m.single() && m.engage()
 	m.changed()
 	if done {
 		m.mu.Unlock()

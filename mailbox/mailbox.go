@@ -207,7 +207,7 @@ func (m *Mailbox) Init(config *Config, host Host) {
 	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 || config.Fan != nil {
 		x := &extras{}
 		if config.Fan != nil {
-			x.fanned = &fanned{unseen: make([]int, n)}
+			x.fanned = &fanned{unseen: make([]int, n), doubles: make([]bool, n)}
 		}
 		if config.Counted {
 			x.fast = make([]fastCounts, n)

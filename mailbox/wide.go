@@ -13,9 +13,13 @@ package mailbox
 //
 // # Narrow and wide
 //
-// As long as wide is set the kernel knows of nothing that runs, and nobody waits. Wide is
-// cleared and set under mu only, by narrow and widen, which move the bodies in the lanes into
-// the kernel (Begin) and out of it again (Abandon).
+// As long as wide is set nobody waits. Wide is cleared and set under mu only, by narrow and
+// widen, which move the bodies in the lanes into the kernel (Begin) and out of it again
+// (Abandon).
+//
+// The kernel may know of others that run: those that have waited. All of an operation's are
+// one more in its lane, their double, which keeps out what conflicts with them. The last of
+// them that ends takes it away, under mu.
 //
 // A body is kept apart from those that it conflicts with: it comes in by a swap of the whole
 // word, in which wide is set and the lanes of all those are empty; whoever comes later by
@@ -156,7 +160,12 @@ func (m *Mailbox) narrow() (owner bool) {
 		}
 		x := m.fanned()
 		for op, l := range m.config.wide {
-			for range l.in(w) {
+			n := l.in(w)
+			if x.doubles[op] {
+				x.doubles[op] = false
+				n--
+			}
+			for range n {
 				m.kernel().Begin(op)
 				x.unseen[op]++
 			}
@@ -166,24 +175,50 @@ func (m *Mailbox) narrow() (owner bool) {
 }
 
 // widen returns the word w, with which the owner, who holds mu, is about to give the object
-// back; and opens the fast path in it, if nobody waits, all that runs has come that way, and
-// nothing is the matter with the object.
+// back; and opens the fast path in it, if nobody waits, all that runs has a lane, and nothing
+// is the matter with the object.
 func (m *Mailbox) widen(w uint64) uint64 {
 	x, k := m.fanned(), m.queues.Load()
-	if x.counted > 0 || w&parked != 0 || !m.config.hasLanes || m.closed != nil || m.suspended() != nil || m.observed() ||
-		k != nil && k.Waits() {
+	if w&parked != 0 || !m.config.hasLanes || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && k.Waits() {
 		return w
 	}
-	for op, n := range x.unseen {
-		if n >= crowd {
+	if k == nil {
+		return w | wide // nobody has ever waited
+	}
+	full := w | wide
+	for op, l := range m.config.wide {
+		n := x.unseen[op]
+		if k.RunsOf(op) > n {
+			n++ // the double of the others
+		}
+		if n >= crowd || n > 0 && l.one == 0 {
 			return w
 		}
-		w += uint64(n) * m.config.wide[op].one
+		full += uint64(n) * l.one
 	}
-	for op := range x.unseen {
+	for op := range m.config.wide {
 		for ; x.unseen[op] > 0; x.unseen[op]-- {
 			k.Abandon(op) // it still runs, but is none of the kernel's business any more
 		}
+		x.doubles[op] = k.RunsOf(op) > 0
 	}
-	return w | wide
+	return full
+}
+
+// single takes the doubles of operations of which nothing runs any more that the kernel knows
+// of, and reports true, if the object is wide and nobody waits: then nobody has been waiting
+// for an end, and there is nothing to decide. The caller holds mu.
+func (m *Mailbox) single() bool {
+	k := m.kernel()
+	if m.Word.Load()&wide == 0 || k.Waits() {
+		return false
+	}
+	x := m.fanned()
+	for op := range x.doubles {
+		if x.doubles[op] && k.RunsOf(op) == 0 {
+			x.doubles[op] = false
+			m.depart(op)
+		}
+	}
+	return true
 }

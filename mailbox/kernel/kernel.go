@@ -861,6 +861,9 @@ func (k *Kernel) Waits() bool {
 // Runs reports whether any request runs.
 func (k *Kernel) Runs() bool { return k.runningOps.n > 0 }
 
+// RunsOf returns how many requests of the operation run, those announced by Begin included.
+func (k *Kernel) RunsOf(op int) int { return int(k.queues[op].runs) }
+
 // Inside returns the set of operations with requests that wait inside. It
 // belongs to the kernel: do not change or keep it.
 func (k *Kernel) Inside() guards.Set { return k.inside.Set }
