@@ -469,7 +469,7 @@ func (m *Mailbox) release() {
 				watched |= 1 << op
 			}
 		}
-		if k.AtDoor() {
+		if k.AtDoor() || k.Threadless() != nil {
 			w |= parked | recheck
 		}
 	}
@@ -494,7 +494,7 @@ func (m *Mailbox) release() {
 // released says that the object has been given back, where that is of interest.
 func (m *Mailbox) released() {
 	m.still()
-	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
+	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits())) { // or else those that wait may yet be served
 		c.over = true
 		close(c.idle)
 		m.host.Ended()
@@ -506,6 +506,12 @@ func (m *Mailbox) released() {
 func (m *Mailbox) runs() bool {
 	k := m.queues.Load()
 	return k != nil && k.Runs()
+}
+
+// waits reports whether anybody waits. The caller holds mu.
+func (m *Mailbox) waits() bool {
+	k := m.queues.Load()
+	return k != nil && k.Waits()
 }
 
 // carried reports whether those who wait for an operation all carry one guard, and a
@@ -533,7 +539,7 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			m.hush()
 		}
 		if next == nil {
-			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() {
+			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() && !m.expects() {
 				c.draining = false
 				k.Close(c.err)
 				continue
@@ -542,6 +548,9 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 		}
 		r := next.Record.(*Request)
 		gone := r.gone()
+		if err != nil && err != kernel.ErrNoThread {
+			m.dismiss(r)
+		}
 		if err == nil && gone == nil && !next.Try { // it has been claimed: see may
 			if m.config.Timed && k.Waited(next) {
 				m.measure(r)
@@ -555,15 +564,19 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			}
 		case r.lost():
 			k.Withdraw(next) // nobody waits for it any more, and it is about to be withdrawn anyway
+			m.dismiss(r)
 			continue
 		case gone != nil && !r.claim():
 			k.Withdraw(next) // likewise, since we looked
+			m.dismiss(r)
 			continue
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
+			m.dismiss(r)
 			r.lapsed, err = r.trail() == nil, gone
 		case err == nil && m.config.Fan != nil && !may(next):
 			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since we looked
+			m.dismiss(r)
 			if err = r.gone(); err != nil {
 				r.lapsed = r.trail() == nil
 			} else {
@@ -571,6 +584,7 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			}
 		case gone != nil:
 			k.Withdraw(next)
+			m.dismiss(r)
 			r.lapsed, err = r.trail() == nil, gone
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)

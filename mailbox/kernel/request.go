@@ -8,6 +8,8 @@ const (
 	Fresh State = iota
 	// AtDoor requests wait for room in a queue that is full.
 	AtDoor
+	// Threadless requests wait for a thread, before they are considered.
+	Threadless
 	// AtGate requests wait outside for what conflicts with them to end.
 	AtGate
 	// Inside requests wait in the queue of their operation.
@@ -34,6 +36,8 @@ type Request struct {
 	bypassed   int32
 	state      State
 	extra      bool // among Kernel.extras
+	bare       bool // has come without a thread, and has got none: Threadless, or AtDoor
+	manned     bool // has come without, and got one: others may be inside that came to the gate later
 
 	// Try requests never wait inside: once nothing that runs conflicts with
 	// them they start, or fail with *Refused.
@@ -66,7 +70,7 @@ func (r *Request) State() State { return r.state }
 func (r *Request) Ended() bool { return r.state == Done }
 
 // Waits reports whether the request is in a queue.
-func (r *Request) Waits() bool { return r.state == AtDoor || r.state == AtGate || r.state == Inside }
+func (r *Request) Waits() bool { return r.state >= AtDoor && r.state <= Inside }
 
 // Arrival returns the request's place in the order of arrivals at its object,
 // counted from 1; it identifies the request there. One that has been requeued
@@ -126,6 +130,16 @@ func (l *list) squeeze(r *Request) {
 		at.prev.next = r
 	}
 	at.prev = r
+}
+
+// find returns the request with the arrival number, or nil.
+func (l *list) find(arrival uint64) *Request {
+	for r := l.first; r != nil; r = r.next {
+		if r.arrival == arrival {
+			return r
+		}
+	}
+	return nil
 }
 
 func (l *list) remove(r *Request) {
