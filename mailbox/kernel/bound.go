@@ -161,7 +161,7 @@ func (k *Kernel) turnBack() (changed bool) {
 func (k *Kernel) notExtra(r *Request) {
 	i := slices.Index(k.extras, r)
 	k.extras = slices.Delete(k.extras, i, i+1)
-	r.extra = false
+	r.marks &^= extra
 }
 
 // extreme returns the oldest or the newest of queued, or nil.
@@ -231,7 +231,7 @@ func (k *Kernel) refill() {
 		q := &k.queues[r.Op]
 		k.leaveDoor(q, r)
 		k.total++
-		if r.bare {
+		if r.marks.has(bare) {
 			r.state = Threadless
 			k.threadless.insert(r)
 			continue
@@ -265,7 +265,7 @@ func (k *Kernel) knock() (first *Request) {
 		}
 		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
 			next := r.next
-			if r.bare {
+			if r.marks.has(bare) {
 				r = next
 				continue
 			}

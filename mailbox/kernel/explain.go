@@ -413,13 +413,13 @@ func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
 	case c.door[r.arrival]:
 		return true
-	case c.where <= Threadless, c.where == AtGate && r.manned:
+	case c.where <= Threadless, c.where == AtGate && r.marks.has(manned):
 		if c.door == nil {
 			c.door = map[uint64]bool{}
 		}
 		c.door[r.arrival] = true
 	case c.where == Inside:
-		return r.came > 0 && !r.manned && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
+		return r.came > 0 && !r.marks.has(manned) && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
 	case len(seen) == 0 || c.moved:
 		// Those it would have met next have gone inside unseen: a new span.
 		c.seen[r.Op], c.moved = append(seen, span{r.arrival, r.arrival}), false

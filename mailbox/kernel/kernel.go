@@ -326,7 +326,8 @@ func (k *Kernel) register(r *Request) *queue {
 	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
 	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
-	r.bypassed, r.bare, r.manned = 0, false, false
+	r.bypassed = 0
+	r.marks &= extra
 	r.answer.stamp = 0
 	r.rest = k.rests
 	k.total++
@@ -540,7 +541,7 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 	}
 	k.enter(r, one|indoors)
 	if r.state == Inside && k.full(r.Op) != nil {
-		r.extra = true
+		r.marks |= extra
 		k.extras = append(k.extras, r)
 	}
 }
@@ -981,7 +982,7 @@ func (k *Kernel) leave(r *Request) {
 
 // leaveOther is leave where it takes more.
 func (k *Kernel) leaveOther(q *queue, r *Request) {
-	if r.extra {
+	if r.marks.has(extra) {
 		k.notExtra(r)
 	}
 	k.take(q, r, one)

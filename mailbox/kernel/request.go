@@ -35,9 +35,7 @@ type Request struct {
 	answer     answer // of a guard over arguments
 	bypassed   int32
 	state      State
-	extra      bool // among Kernel.extras
-	bare       bool // has come without a thread, and has got none: Threadless, or AtDoor
-	manned     bool // has come without, and got one: others may be inside that came to the gate later
+	marks      marks
 
 	// Try requests never wait inside: once nothing that runs conflicts with
 	// them they start, or fail with *Refused.
@@ -62,6 +60,18 @@ type Request struct {
 	// Claim is needed if the operation is scoped (Rules.Scoped), for each turn a new one.
 	Claim *Claim
 }
+
+// marks are what is noted of a request, in one byte: with it the fields that are looked at
+// when very many wait end with a word.
+type marks uint8
+
+const (
+	extra  marks = 1 << iota // among Kernel.extras
+	bare                     // has come without a thread, and has got none: Threadless, or AtDoor
+	manned                   // has come without, and got one: others may be inside that came to the gate later
+)
+
+func (m marks) has(some marks) bool { return m&some != 0 }
 
 // State returns where the request is.
 func (r *Request) State() State { return r.state }

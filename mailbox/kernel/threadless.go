@@ -17,7 +17,8 @@ package kernel
 // the same step if there is one.
 func (k *Kernel) ArriveThreadless(r *Request) {
 	q := k.register(r)
-	r.state, r.bare = Threadless, true
+	r.state = Threadless
+	r.marks |= bare
 	k.threadless.push(r)
 	q.length.Add(one)
 	k.untried(q, r, 1)
@@ -32,7 +33,7 @@ func (k *Kernel) Threadless() *Request {
 	}
 	for op := range k.queues {
 		for r := k.queues[op].door.first; r != nil; r = r.next {
-			if r.bare {
+			if r.marks.has(bare) {
 				if first == nil || r.seq < first.seq {
 					first = r
 				}
@@ -46,7 +47,7 @@ func (k *Kernel) Threadless() *Request {
 // Man says that the request, which Threadless has returned, has a thread.
 func (k *Kernel) Man(r *Request) {
 	k.step++
-	r.bare, r.manned = false, true
+	r.marks = r.marks&^bare | manned
 	if r.state == AtDoor {
 		return // it may be let in from there now
 	}
