@@ -1,4 +1,4 @@
-package main
+package model
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ var protoSystem = sync.OnceValue(func() *proto.ActorSystem {
 	)
 })
 
-// protoServer is a server behind a protoactor actor.
+// protoServer is an object behind a protoactor actor.
 type protoServer struct {
 	system *proto.ActorSystem
 	pid    *proto.PID
@@ -25,9 +25,9 @@ type protoServer struct {
 // halt is the message that refuses whoever waits for a deferred reply.
 type halt struct{}
 
-func newProtoServer(s server) *protoServer {
+func newProtoServer(s serve) *protoServer {
 	p := &protoServer{system: protoSystem()}
-	d := desk[*proto.PID]{server: s, reply: func(to *proto.PID, a answer) { p.system.Root.Send(to, a) }}
+	d := desk[*proto.PID]{serve: s, reply: func(to *proto.PID, a answer) { p.system.Root.Send(to, a) }}
 	p.pid = p.system.Root.Spawn(proto.PropsFromFunc(func(c proto.Context) {
 		switch m := c.Message().(type) {
 		case query:

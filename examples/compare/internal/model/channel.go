@@ -1,8 +1,8 @@
-package main
+package model
 
 import "sync"
 
-// channelServer is a server on a goroutine of its own that receives its queries
+// channelServer is an object on a goroutine of its own that receives its queries
 // from a channel.
 type channelServer struct {
 	letters chan letter[chan answer]
@@ -10,7 +10,7 @@ type channelServer struct {
 	ended   chan struct{}
 }
 
-func newChannelServer(s server) *channelServer {
+func newChannelServer(s serve) *channelServer {
 	c := &channelServer{
 		letters: make(chan letter[chan answer], 64),
 		replies: sync.Pool{New: func() any { return make(chan answer, 1) }},
@@ -20,9 +20,9 @@ func newChannelServer(s server) *channelServer {
 	return c
 }
 
-func (c *channelServer) run(s server) {
+func (c *channelServer) run(s serve) {
 	defer close(c.ended)
-	d := desk[chan answer]{server: s, reply: func(to chan answer, a answer) { to <- a }}
+	d := desk[chan answer]{serve: s, reply: func(to chan answer, a answer) { to <- a }}
 	for l := range c.letters {
 		if l.from == nil {
 			d.stop()
