@@ -95,6 +95,7 @@ func openSluice[T any](s *Session, m *Model, setting object.Setting, d *declarat
 	construct := activeobject.New[T]
 	if m.how == synchronized {
 		construct = synchronizer.New[T]
+		system.Actors() // made when worker actors need it first: here, so that no run pays for it
 		if d.t.Keyed && setting.Keys > 1 {
 			options = append(options, synchronizer.Conflicts(declared.byKey()))
 		}
