@@ -283,6 +283,8 @@ const (
 	// of which only the head is asked. Who would have to stand in such a line must not
 	// take the object.
 	Recheck = recheck
+	// Wide is set if an object that fans out lets leaf bodies in by Admit.
+	Wide = wide
 	// Never is a value that no word has.
 	Never = ^uint64(0)
 )
@@ -307,7 +309,7 @@ func (m *Mailbox) Take(mark uint64, waits bool) (w uint64, ok bool) {
 			return w, true
 		}
 		if w&wide != 0 {
-			return w, m.admit(Marked(mark))
+			return w, m.Admit(Marked(mark))
 		}
 		if w&(slow|impatient) != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
 			return w, false
@@ -350,7 +352,7 @@ func (m *Mailbox) Watched() uint64 { return m.watched }
 func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	w := m.Word.Load()
 	if w&slow != 0 {
-		return m.depart(l.Op) // others run beside the caller
+		return m.Depart(l.Op) // others run beside the caller
 	}
 	if w&engaged != 0 {
 		return false
@@ -384,7 +386,7 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
 	if m.config.Fan != nil {
-		if !m.depart(l.Op) {
+		if !m.Depart(l.Op) {
 			m.departed(l)
 			if m.engage() {
 				m.fan(nil)
