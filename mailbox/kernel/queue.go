@@ -361,7 +361,6 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 		return l.answer.falsePart, nil
 	}
 	q.asked++
-	k.asks++
 	var asked *Request
 	if o.Family {
 		asked = r
@@ -378,6 +377,8 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 	k.note(&l.answer, r.Op, falsePart)
 	if l.oldest(q) == nil { // a Try has asked, and nobody watches the guard
 		l.answer.stamp = 0
+	} else {
+		k.asks++
 	}
 	if q.members != nil {
 		l.note(no(l.answer))
