@@ -224,3 +224,25 @@ func TestWhoHasRunIsForgotten(t *testing.T) {
 	require.Nil(t, first.Value())
 	runtime.KeepAlive(last)
 }
+
+// From the gate of one operation some go inside and others between them do not: a walk
+// visits all the same each of them once.
+func TestCursorVisitsThoseWhoPassOthersAtTheGate(t *testing.T) {
+	work := guards.Name("work")
+	s, k := newStrip(&kernel.Rules{
+		Operations: []kernel.Operation{{Name: "work", Kind: kernel.Entry, Guard: "open", Looks: guards.AtState}, {Name: "hold"}},
+		Conflicts:  guards.Exclusive("work", "hold").Overlapping(guards.Interval(work, bounds), byBounds("hold")),
+	})
+	starts(t, k, s.request(1, stretch{0, 1}))
+	all := []*kernel.Request{
+		waits(t, k, s.request(0, stretch{0, 1})), // at the gate
+		waits(t, k, s.request(0, stretch{1, 2})), // inside, and closed
+		waits(t, k, s.request(0, stretch{0, 1})),
+	}
+	var visited []*kernel.Request
+	c := k.Inspect()
+	defer c.Close()
+	for c.Next(1, func(r *kernel.Request, _ int, _ kernel.Reason) { visited = append(visited, r) }) {
+	}
+	require.ElementsMatch(t, all, visited)
+}

@@ -354,8 +354,8 @@ type Cursor struct {
 	op       int
 	at       *Request
 	position int
-	door     map[uint64]bool // the arrivals seen at the door
-	seen     [][]span        // per operation: the arrivals seen at the gate
+	ones     map[uint64]bool // the arrivals seen at the door; and of scoped operations those at the gate
+	seen     [][]span        // per operation, of the others: the arrivals seen at the gate
 	moved    bool            // what it stood on has left, perhaps to the inside
 	done     bool
 }
@@ -409,13 +409,13 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) b
 // again notes that r is seen, and reports whether it has been before.
 func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
-	case c.door[r.arrival]:
+	case c.ones[r.arrival]:
 		return true
-	case c.where == AtDoor:
-		if c.door == nil {
-			c.door = map[uint64]bool{}
+	case c.where == AtDoor, c.where == AtGate && c.k.queues[r.Op].scoped: // from there some go inside, and others between them do not
+		if c.ones == nil {
+			c.ones = map[uint64]bool{}
 		}
-		c.door[r.arrival] = true
+		c.ones[r.arrival] = true
 	case c.where == Inside:
 		return r.came > 0 && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
 	case len(seen) == 0 || c.moved:
