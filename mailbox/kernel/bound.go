@@ -219,6 +219,7 @@ func (k *Kernel) refill() {
 		q := &k.queues[r.Op]
 		k.leaveDoor(q, r)
 		k.total++
+		k.found = true
 		r.state = AtGate
 		if q.gate.insert(r); q.gate.first == q.gate.last {
 			k.gated.join(r.Op)

@@ -234,10 +234,19 @@ func (k *Kernel) clash(r, other *Request) bool {
 	case err != nil:
 		k.failOnce(r, err)
 		return true
-	case clash:
-		r.Claim.hurdle = other.Claim
+	case clash && r.Claim.hurdle != other.Claim:
+		r.Claim.hurdle, k.found = other.Claim, true
 	}
 	return clash
+}
+
+// Found reports whether InTheWay may yield more for some request than before Found was last
+// called, though nobody has arrived: a predicate has said that it conflicts with another one,
+// somebody has come in by the door, or inside behind others.
+func (k *Kernel) Found() bool {
+	found := k.found
+	k.found = false
+	return found
 }
 
 // surely is clash without predicates, which it takes to say no.

@@ -246,3 +246,20 @@ func TestCursorVisitsThoseWhoPassOthersAtTheGate(t *testing.T) {
 	}
 	require.ElementsMatch(t, all, visited)
 }
+
+// Who has waited outside keeps his place, though others of his operation have come in before
+// him, as nothing ran that they conflict with.
+func TestWhoIsLetInLaterKeepsHisPlace(t *testing.T) {
+	s, k := newStrip(&kernel.Rules{
+		Operations: []kernel.Operation{{Name: "work"}, {Name: "hold"}, {Name: "stop"}},
+		Conflicts:  guards.Exclusive("work", "hold", "stop").Overlapping(byBounds("work"), byBounds("hold")),
+	})
+	holds := starts(t, k, s.request(1, stretch{0, 1}))
+	first := waits(t, k, s.request(0, stretch{0, 3})) // conflicts with what runs
+	waits(t, k, s.request(2, stretch{}))
+	waits(t, k, s.request(0, stretch{2, 3})) // does not, and comes inside
+	k.Complete(holds)
+	r, err := k.Next()
+	require.NoError(t, err)
+	require.Same(t, first, r)
+}

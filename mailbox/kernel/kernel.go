@@ -211,6 +211,7 @@ type Kernel struct {
 	spare    []*line // for families
 	loose    []*line // without a place among those of their family
 	cursors  *Cursor // inspections under way
+	found    bool    // see Found
 
 	// For scoped operations; the index is nil if there are none.
 	index  *index
@@ -342,12 +343,16 @@ func (k *Kernel) enter(r *Request, longer uint64) {
 	q.length.Add(longer)
 	k.counting++
 	k.entered = max(k.entered, r.seq)
+	last := r.seq
+	if q.scoped && r.came != 0 {
+		last = 0 // others have come before it that are still outside
+	}
 	if q.simple {
-		q.latest = max(q.latest, r.seq)
+		q.latest = max(q.latest, last)
 		return
 	}
 	l := k.lineOf(q, r)
-	l.latest = max(l.latest, r.seq)
+	l.latest = max(l.latest, last)
 	switch {
 	case q.sorted:
 		k.sort(q, l, r)
@@ -1112,6 +1117,7 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if l := k.lineOf(q, r); r.seq <= l.latest {
 			// Somebody has been requeued in front of it.
 			r.seq = max(k.entered, l.latest) + 1
+			k.found = true
 		}
 		k.enter(r, indoors)
 		more = true

@@ -63,7 +63,7 @@ type line struct {
 	key    any    // of the family
 	tree   tree   // its requests in the order of consideration, if they are sorted
 	answer answer // of the guard
-	latest uint64 // the greatest order number that has come in
+	latest uint64 // the greatest order number that has come in; of scoped operations, that has been requeued
 
 	// For each start that bypassed some of the line while it was open, the last
 	// order number that it bypassed; of these the greatest, at most as many as are

@@ -315,7 +315,10 @@ func (s *reference) enter(c *call) {
 	l := s.line(c)
 	s.inside = insert(s.inside, c)
 	s.counted()
-	s.entered, s.latest[l] = max(s.entered, c.pos), max(s.latest[l], c.pos)
+	s.entered = max(s.entered, c.pos)
+	if !s.scoped(c.op) || c.came == 0 { // or else those may still be outside that have come before it
+		s.latest[l] = max(s.latest[l], c.pos)
+	}
 	s.place(c)
 }
 
