@@ -115,8 +115,8 @@ func (t *common) claim(o *core, argument func() any) (c *kernel.Claim, err error
 		}
 	}()
 	c = &kernel.Claim{}
-	scopes := o.class.config.Rules.Conflicts.Scopes()
-	if len(scopes) > 0 {
+	if table := &o.class.config.Rules.Conflicts; table.Narrowed(t.index) {
+		scopes := table.Scopes()
 		c.Extents = make([]guards.Extent, len(scopes))
 		a := argument()
 		for i := range scopes {

@@ -47,6 +47,9 @@ type member struct {
 // without To. The zero Extent takes up nothing.
 type Extent struct{ From, To any }
 
+// nilKey stands for a nil key, of an interface type: it is a key like any other.
+type nilKey struct{}
+
 // KeyOf is the key of an operation's requests: see Key.
 type KeyOf struct {
 	operation Named
@@ -65,6 +68,9 @@ func Key[A any, K comparable](operation Named, key func(argument A) K) KeyOf {
 			own := key(a)
 			if same := own; same != own { // it panics if the key cannot be compared after all
 				return Extent{}, fmt.Errorf("key %v is not equal to itself", own)
+			}
+			if any(own) == nil {
+				return Extent{From: nilKey{}}, nil
 			}
 			return Extent{From: own}, nil
 		}
@@ -136,7 +142,7 @@ func (t Table) EqualKeys(keys ...KeyOf) Table {
 	c := t.clone()
 	s := Scope{kind: ByKey}
 	for _, k := range keys {
-		if c.joins(&s, k.operation, k.argument, k.extent) && k.key != keys[0].key {
+		if c.joins(&s, k.operation, k.argument, k.extent) && c.err == nil && k.key != keys[0].key {
 			c.fail(k.operation.Name(), fmt.Sprintf("has a key of type %v, which is never equal to %q's of type %v: make them of one type", k.key, keys[0].operation.Name(), keys[0].key))
 		}
 	}
@@ -150,7 +156,7 @@ func (t Table) Overlapping(intervals ...IntervalOf) Table {
 	c := t.clone()
 	s := Scope{kind: ByInterval}
 	for _, i := range intervals {
-		if c.joins(&s, i.operation, i.argument, i.extent) && i.point != intervals[0].point {
+		if c.joins(&s, i.operation, i.argument, i.extent) && c.err == nil && i.point != intervals[0].point {
 			c.fail(i.operation.Name(), fmt.Sprintf("has an interval of type %v, and %q's is of type %v: make them of one type", i.point, intervals[0].operation.Name(), intervals[0].point))
 		}
 		s.compare = i.compare
@@ -189,6 +195,10 @@ func (t *Table) joins(s *Scope, operation Named, argument reflect.Type, extent f
 		return false
 	}
 	for _, op := range found {
+		if s.kind != ByPredicate && s.Has(op) {
+			t.fail(t.names[op], "is in the scope twice, perhaps by a group: give it one function")
+			return false
+		}
 		s.members = append(s.members, member{op, argument, extent})
 	}
 	return len(found) > 0
@@ -274,10 +284,13 @@ func (s *Scope) Extent(operation int, argument any) (Extent, error) {
 
 // Overlap reports whether two extents, of keys or intervals, overlap.
 func (s *Scope) Overlap(a, b Extent) bool {
+	if a.From == nil || b.From == nil {
+		return false
+	}
 	if s.kind == ByKey {
 		return a.From == b.From
 	}
-	return a.From != nil && b.From != nil && s.compare(a.From, b.To) < 0 && s.compare(b.From, a.To) < 0
+	return s.compare(a.From, b.To) < 0 && s.compare(b.From, a.To) < 0
 }
 
 // Compare orders two ends of intervals.

@@ -164,3 +164,53 @@ func TestExtentsThatMakeNoSense(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, guards.Extent{}, e)
 }
+
+// A nil key is one like others: a request that has it conflicts with others that do.
+func TestNilKeysAreEqual(t *testing.T) {
+	put := guards.Name("put")
+	table := guards.Exclusive("put").EqualKeys(guards.Key(put, func(key any) any { return key }))
+	require.NoError(t, table.Err())
+	require.True(t, table.Clash(0, nil, 0, nil))
+	require.False(t, table.Clash(0, nil, 0, 1))
+	e, err := table.Scopes()[0].Extent(0, nil)
+	require.NoError(t, err)
+	require.NotEqual(t, guards.Extent{}, e, "which takes up nothing")
+}
+
+// An operation has one function in a scope, and a table of which something is wrong says
+// what was wrong first.
+func TestScopesOfWhatIsWrongAreRefused(t *testing.T) {
+	put, get := guards.Name("put"), guards.Name("get")
+	free := guards.Exclusive("put", "get")
+	id := func(n int) int { return n }
+	at := func(n int) (int, int) { return n, n + 1 }
+	for problem, table := range map[string]guards.Table{
+		`"get" is in the scope twice`: free.Group("all", put, get).EqualKeys(guards.Key(guards.Name("all"), id), guards.Key(get, id)),
+		`"put" is in the scope twice`: free.Overlapping(guards.Interval(put, at), guards.Interval(put, at)),
+		`"" is nil`:                   free.EqualKeys(guards.Key(nil, id), guards.Key(get, func(n int) string { return "" })),
+	} {
+		require.ErrorContains(t, table.Err(), problem)
+	}
+	nils := free.Overlapping(guards.Interval(nil, at), guards.Interval(get, func(n int) (a, b string) { return a, b }))
+	require.ErrorContains(t, nils.Err(), `"" is nil`)
+}
+
+// Of an operation that others have taken out of a scope nothing is asked there.
+func TestReplacedScopesAskNothing(t *testing.T) {
+	put, get, all := guards.Name("put"), guards.Name("get"), []string{"put", "get"}
+	wrong := func(int) int { panic("asked") }
+	id := func(n int) int { return n }
+	table := guards.Exclusive(all...).
+		EqualKeys(guards.Key(put, wrong), guards.Key(get, id)).
+		EqualKeys(guards.Key(put, id)).Exclusive(put).
+		Grown([]string{"clear"}, func(i, j int) bool { return true })
+	for i := range table.Scopes() {
+		s := &table.Scopes()[i]
+		require.False(t, s.Has(0))
+		require.Equal(t, i == 0, s.Has(1), "get conflicts with itself by the first")
+		_, err := s.Extent(0, 1)
+		require.NoError(t, err)
+	}
+	require.True(t, table.Clash(0, 1, 1, 2))
+	require.False(t, table.Clash(1, 1, 1, 2))
+}

@@ -89,10 +89,16 @@ func Where(operations []string, conflict func(i, j int) bool) Table {
 }
 
 // Grown returns the table with more operations; of the pairs of which one is new those
-// conflict of which the function says so, as in Where.
+// conflict of which the function says so, as in Where. An operation is left out of scopes that
+// decide about none of its conflicts, as others have replaced them: so nothing is asked about
+// it there.
 func (t Table) Grown(operations []string, conflict func(i, j int) bool) Table {
 	c := Free(append(t.Names(), operations...)...)
-	c.scopes, c.groups, c.err = t.scopes, t.groups, t.err
+	c.scopes, c.groups, c.err = slices.Clone(t.scopes), t.groups, t.err
+	for i := range c.scopes {
+		s := &c.scopes[i]
+		s.members = slices.DeleteFunc(slices.Clone(s.members), func(m member) bool { return !slices.Contains(t.within[m.op], i+1) })
+	}
 	for j := range c.names {
 		for i := range j + 1 {
 			if j >= len(t.names) {

@@ -35,6 +35,10 @@ type Frame struct {
 // one mailbox at a time.
 var graph sync.Mutex
 
+// pending is how many have entered, and not left. Who finds none, having changed under the mu
+// of a mailbox what may close a circle there, need not look: who enters later sees the change.
+var pending atomic.Int64
+
 // edge says that a body waits for the goal, because from, itself or a body it has
 // called, does. A body with several edges waits for all of them. One that waits for
 // any of several has one edge, to a Join of these.
@@ -148,7 +152,7 @@ func (e edge) quitter() quitter {
 			return g
 		}
 	case *choice:
-		return g.of
+		return g
 	}
 	return nil
 }
@@ -171,6 +175,7 @@ func (e edge) quitter() quitter {
 // Edges are drawn and followed under graph, so of several bodies that close a
 // circle together the last one sees all the others' edges.
 func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
+	pending.Add(1)
 	graph.Lock()
 	defer graph.Unlock()
 	for g := f; g != nil && (g == f || !g.over.Load()); g = g.parent {
@@ -257,6 +262,7 @@ func (r *Request) unwatched(v *vigil) {
 func (f *Frame) leave(goal Awaited, v *vigil) {
 	graph.Lock()
 	defer graph.Unlock()
+	pending.Add(-1)
 	f.erase(goal)
 	if v != nil {
 		v.end()

@@ -103,6 +103,9 @@ func (m *Mailbox) fan(out *Request) {
 		m.out = out
 		r, err := m.next(m.hasThread)
 		m.out = nil
+		if m.kernel().Found() && pending.Load() > 0 {
+			m.doubt()
+		}
 		if err == kernel.ErrNoThread && m.kernel().Jam() {
 			continue // those who have failed are told
 		}
@@ -280,7 +283,9 @@ func (m *Mailbox) reentered(r *Request) error {
 //
 //   - the object is to be restarted, and nothing starts before what runs has returned;
 //   - the request is requeued, for an operation that conflicts with what runs;
-//   - another one has come that the policy prefers, or has kept its place, and waits itself.
+//   - another one has come that the policy prefers, or has been requeued, and waits itself;
+//   - a predicate has been asked about it, and says that it conflicts with what runs;
+//   - another one that comes first has come in by the door of a full queue.
 //
 // The cause comes before graph is taken, here and by those that begin to wait: so one that
 // has drawn his edge is seen by who looks, and another one sees the cause. The caller holds

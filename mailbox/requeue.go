@@ -120,7 +120,7 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 	}
 	m.present(r)
 	m.kernel().Enter(&r.Request, h.Keep)
-	if h.Keep || r.vigils.Load() != nil || r.called() && ChainOf(r.ctx) != nil { // else nobody inside waits for it
+	if pending.Load() > 0 { // perhaps for one at the gate, before which it comes
 		m.doubt()
 	}
 	return true
@@ -332,6 +332,9 @@ func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 	}
 	m.present(r)
 	k.Enter(&r.Request, false)
+	if pending.Load() > 0 {
+		m.doubt()
+	}
 	return true, owner
 }
 

@@ -101,7 +101,7 @@ func (r *Request) expire() {
 	r.settle()
 }
 
-// quit implements quitter: the caller gives up, unless one has been claimed.
+// quit lets none of the requests run, unless one has been claimed.
 func (s *Selection) quit() bool {
 	if !s.winner.CompareAndSwap(nil, nobody) {
 		return false
@@ -110,8 +110,30 @@ func (s *Selection) quit() bool {
 	return true
 }
 
+// quit implements quitter: the caller gives up, also if one has been claimed, but waits: it has been requeued, and remains
+// the winner; or it has not started.
+func (c *choice) quit() bool {
+	s := c.of
+	if s.quit() {
+		return true
+	}
+	w := s.winner.Load()
+	if w == nobody || !w.quit() {
+		return false
+	}
+	if s.clear(w); w.trail() == nil {
+		s.winner.Store(nobody)
+	}
+	return true
+}
+
 // doom implements quitter.
-func (s *Selection) doom(err error) {
+func (c *choice) doom(err error) {
+	s := c.of
+	if w := s.winner.Load(); w != nobody {
+		w.doom(err)
+		return
+	}
 	s.doomed = err
 	s.wake <- struct{}{}
 }
@@ -218,9 +240,14 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 			parts[i] = r
 		}
 		all.Of(true, parts...)
-		v, err := chain.enter(&all, s)
+		v, err := chain.enter(&all, &all)
 		defer chain.leave(&all, v)
 		if err != nil {
+			if w := s.winner.Load(); w != nobody {
+				w.fail(err)
+				w.ended = true
+				return nil
+			}
 			return err
 		}
 	}

@@ -265,3 +265,76 @@ func TestARequeueThatClosesACircleEndsAWaitInIt(t *testing.T) {
 		objecttest.Idle(t, o)
 	})
 }
+
+// A request conflicts with two that run, by a condition, which is asked about them one after
+// the other: of the second it turns out only when the first has ended that it waits for who
+// asks for the request.
+func TestACircleThatAConditionFindsOutLaterEndsAWaitInIt(t *testing.T) {
+	hs := newHalls()
+	table := hs.scopes()["predicate"]
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		o := newHall(t, s, hs, table, options...)
+		rs := newRooms()
+		other, err := activeobject.New(s, rs.Type, &room{})
+		require.NoError(t, err)
+		here, ask, leave := make(chan None), make(chan None), make(chan None)
+		asks := call(rs.a, other, func(ctx context.Context) error {
+			here <- none
+			<-ask
+			_, err := hs.sit.Call(ctx, o, place{0, 10, func(context.Context) error { return nil }})
+			return err
+		})
+		soon(t, here)
+		first := call(hs.sit, o, place{0, 2, func(context.Context) error { here <- none; <-leave; return nil }})
+		soon(t, here)
+		second := call(hs.sit, o, place{8, 10, func(ctx context.Context) error {
+			_, err := rs.b.Call(ctx, other, func(context.Context) error { return nil })
+			return err
+		}})
+		objecttest.Waiting(t, other, rs.b, 1)
+		close(ask)
+		objecttest.Waiting(t, o, hs.sit, 1)
+		close(leave)
+		require.NoError(t, soon(t, first))
+		require.ErrorAs(t, soon(t, asks), new(*activeobject.DeadlockError))
+		require.NoError(t, soon(t, second))
+	})
+}
+
+// A request waits for others that wait for different ones: all of these are in its way.
+func TestACircleThroughAnyOfThoseThatComeBeforeIsFound(t *testing.T) {
+	hs := newHalls()
+	table := hs.scopes()["intervals"]
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		o := newHall(t, s, hs, table, options...)
+		rs := newRooms()
+		other, err := activeobject.New(s, rs.Type, &room{})
+		require.NoError(t, err)
+		nothing := func(context.Context) error { return nil }
+		here, ask, leave := make(chan None), make(chan None), make(chan None)
+		asks := call(rs.a, other, func(ctx context.Context) error {
+			here <- none
+			<-ask
+			_, err := hs.sit.Call(ctx, o, place{2, 8, nothing})
+			return err
+		})
+		soon(t, here)
+		first := call(hs.sit, o, place{0, 2, func(context.Context) error { here <- none; <-leave; return nil }})
+		soon(t, here)
+		second := call(hs.sit, o, place{8, 10, func(ctx context.Context) error {
+			_, err := rs.b.Call(ctx, other, nothing)
+			return err
+		}})
+		objecttest.Waiting(t, other, rs.b, 1)
+		left := call(hs.sit, o, place{1, 3, nothing})
+		objecttest.Waiting(t, o, hs.sit, 1)
+		right := call(hs.sit, o, place{7, 9, nothing})
+		objecttest.Waiting(t, o, hs.sit, 2)
+		close(ask)
+		require.ErrorAs(t, soon(t, asks), new(*activeobject.DeadlockError))
+		close(leave)
+		for _, c := range []<-chan error{first, second, left, right} {
+			require.NoError(t, soon(t, c))
+		}
+	})
+}

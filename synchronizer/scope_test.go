@@ -423,3 +423,20 @@ func ExampleConflicts_keys() {
 	// = if their keys are equal
 	// 3
 }
+
+// Of an operation that conflicts with everything nothing is asked, though it has been in a
+// scope: its guard is found false on the fast path, and it waits like any other.
+func TestAReplacedScopeIsNoMatterOnTheFastPath(t *testing.T) {
+	s := newSystem(t)
+	typ := activeobject.NewType[room]("room")
+	enter := activeobject.Entry(typ, "enter", activeobject.Put(func(*room, int) {})).When("open", (*room).isOpen)
+	open := activeobject.Procedure(typ, "open", activeobject.Do(func(r *room) { r.open = true }))
+	table := typ.Conflicts().EqualKeys(guards.Key(enter, func(int) int { panic("asked") })).Exclusive(enter)
+	o, err := synchronizer.New(s, typ, &room{}, synchronizer.Conflicts(table), synchronizer.AllowReentrant())
+	require.NoError(t, err)
+	entered := call(enter, o, 1)
+	until(t, "it has not come", func() bool { return enter.Waiting(o) == 1 || len(entered) > 0 })
+	opened := call(open, o, none)
+	require.NoError(t, soon(t, entered))
+	require.NoError(t, soon(t, opened))
+}

@@ -64,7 +64,7 @@ func (k *Kernel) stuck(r *Request) bool {
 	case k.closed != nil:
 		return false
 	case k.settled == k.step-1:
-		return k.barsSurely(r) || k.outsideFrom(r, 0, k.surely) != nil
+		return k.barsSurely(r) || !k.inner(r) && k.outsideAfter(nil, r, k.surely) != nil
 	}
 	return k.blocked()
 }
@@ -231,6 +231,7 @@ func (k *Kernel) refill() {
 		q := &k.queues[r.Op]
 		k.leaveDoor(q, r)
 		k.total++
+		k.found = true
 		if r.marks.has(bare) {
 			r.state = Threadless
 			k.threadless.insert(r)

@@ -49,7 +49,7 @@ func (k *Kernel) bypass(r *Request, count bool) {
 		wall := k.barred(op)
 		switch {
 		case q.scoped:
-			k.bypassEach(q, r, count)
+			k.bypassEach(op, r, count)
 		case q.each:
 			for w := q.inside.first; w != nil && w.seq < r.seq; {
 				next := w.next

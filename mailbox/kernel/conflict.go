@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/sluice-go/sluice/guards"
@@ -233,10 +234,19 @@ func (k *Kernel) clash(r, other *Request) bool {
 	case err != nil:
 		k.failOnce(r, err)
 		return true
-	case clash:
-		r.Claim.hurdle = other.Claim
+	case clash && r.Claim.hurdle != other.Claim:
+		r.Claim.hurdle, k.found = other.Claim, true
 	}
 	return clash
+}
+
+// Found reports whether InTheWay may yield more for some request than before Found was last
+// called, though nobody has arrived: a predicate has said that it conflicts with another one,
+// somebody has come in by the door, or inside behind others.
+func (k *Kernel) Found() bool {
+	found := k.found
+	k.found = false
+	return found
 }
 
 // surely is clash without predicates, which it takes to say no.
@@ -285,14 +295,25 @@ func (k *Kernel) openOrBarred(r *Request) bool {
 	return k.open(r)
 }
 
-// considered returns the first request of a scoped operation that is considered by itself,
-// and after all that there are.
-func (k *Kernel) considered(op int) (first *Request, all bool) {
-	q := &k.queues[op]
-	if o := &k.rules.Operations[op]; o.HeadOfLine && !o.Family && q.inside.first != nil {
-		return k.front(q, &q.line), false
+// considered yields the requests of a scoped operation that are considered, each by itself,
+// in order of arrival. It goes on if the one that is looked at leaves, and only that.
+func (k *Kernel) considered(op int) iter.Seq[*Request] {
+	return func(yield func(*Request) bool) {
+		q, head := &k.queues[op], (*Request)(nil)
+		if o := &k.rules.Operations[op]; o.HeadOfLine && !o.Family && q.inside.first != nil {
+			if head = k.front(q, &q.line); !k.rules.Reentrant {
+				yield(head)
+				return
+			}
+		}
+		for r := q.inside.first; r != nil; {
+			next := r.next
+			if (head == nil || r == head || k.inner(r)) && !yield(r) {
+				return
+			}
+			r = next
+		}
 	}
-	return q.inside.first, true
 }
 
 // pickEach is pick where operations are scoped.
@@ -336,16 +357,11 @@ func (k *Kernel) pickAmong(h []candidate, choosing bool) *Request {
 
 // candidatesEach is candidates for a scoped operation. Who is known to be closed is none.
 func (k *Kernel) candidatesEach(h []candidate, op int) []candidate {
-	r, all := k.considered(op)
-	if r != nil && k.queues[op].shared && !k.mayHold(r) {
-		return h // nor are the others
-	}
-	for ; r != nil; r = r.next {
+	for r := range k.considered(op) {
 		if k.mayHold(r) {
 			h = append(h, candidate{r: r, due: k.due(r), each: true})
-		}
-		if !all {
-			break
+		} else if k.queues[op].shared {
+			break // nor are the others
 		}
 	}
 	return h
@@ -442,15 +458,13 @@ func (k *Kernel) blockedEach(q *queue) bool {
 // that runs conflicts with; or nil.
 func (k *Kernel) firstOpenEach(op int) *Request {
 	failed := k.failed.last
-	for r, all := k.considered(op); r != nil; {
-		next := r.next
+	for r := range k.considered(op) {
 		if !k.bars(r) && k.open(r) {
 			return r
 		}
-		if !all || k.failed.last != failed {
-			return nil
+		if k.failed.last != failed {
+			break
 		}
-		r = next
 	}
 	return nil
 }
@@ -459,24 +473,25 @@ func (k *Kernel) firstOpenEach(op int) *Request {
 // which does not, and may be open; or nil. If somebody fails meanwhile it returns nil.
 func (k *Kernel) aheadEach(op int, r *Request) *Request {
 	failed := k.failed.last
-	for w, all := k.considered(op); w != nil; {
-		next := w.next
+	for w := range k.considered(op) {
 		if clash := k.clash(r, w); clash && k.failed.last == failed && k.openOrBarred(w) {
 			return w
 		}
-		if !all || k.failed.last != failed {
-			return nil
+		if k.failed.last != failed {
+			break
 		}
-		w = next
 	}
 	return nil
 }
 
 // bypassEach is bypass for those of a scoped operation. If somebody fails, perhaps with
 // others who share a guard, nobody starts, and it does not go on.
-func (k *Kernel) bypassEach(q *queue, r *Request, count bool) {
-	failed := k.failed.last
-	for w := q.inside.first; w != nil && w.seq < r.seq; w = w.next {
+func (k *Kernel) bypassEach(op int, r *Request, count bool) {
+	q, failed := &k.queues[op], k.failed.last
+	for w := range k.considered(op) {
+		if w.seq >= r.seq {
+			break
+		}
 		open := k.openOrBarred(w)
 		if k.failed.last != failed {
 			return

@@ -112,6 +112,13 @@ var (
 		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting},
 		bounds: []int{0, 0, 0, 2}, families: 4, scopes: 4,
 	}
+	// tight objects are narrow ones with bounded queues.
+	tight = mix{
+		operations: 3, arrive: 8, next: 2, drain: 3, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, close: 1,
+		requeue: 2, rerank: 1, noThread: 1, hold: 1,
+		looks:  []guards.Looks{guards.AtState, guards.AtState, guards.AtArgument, guards.AtWaiting},
+		bounds: []int{0, 0, 2}, bounded: 3, families: 4, scopes: 4,
+	}
 	// bypassing objects have a bound that is soon reached.
 	bypassing = mix{
 		operations: 3, arrive: 4, next: 3, drain: 1, complete: 3, withdraw: 1, end: 1, begin: 1, requeue: 1, hold: 1,

@@ -176,9 +176,10 @@ func (k *Kernel) ahead(r *Request) *Request {
 }
 
 // inFront yields waiting requests that come before r, conflict with it and are not known
-// to be closed: of each operation that has such the first. A head of line stands in the
-// way of those in its line whatever its guard says. If nothing can start, though nobody is
-// sure to come first, the policy says so; then it yields one that perhaps does.
+// to be closed: of each operation that has such the first, but all of a scoped one. A head
+// of line stands in the way of those in its line whatever its guard says. If nothing can
+// start, though nobody is sure to come first, the policy says so; then it yields one that
+// perhaps does.
 func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 	return func(yield func(first *Request, sure bool) bool) {
 		known := false
@@ -193,12 +194,12 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 				behind = own
 			}
 		}
-		for first := k.outsideFrom(behind, 0, k.known); first != nil && !inner; first = k.outsideFrom(behind, first.Op+1, k.known) {
+		for first := k.outsideAfter(nil, behind, k.known); first != nil && !inner; first = k.outsideAfter(first, behind, k.known) {
 			if !found(first) {
 				return
 			}
 		}
-		if o.HeadOfLine && !o.Family && r.state == Inside {
+		if o.HeadOfLine && !o.Family && r.state == Inside && !inner {
 			if first := k.front(&k.queues[r.Op], &k.queues[r.Op].line); first != r && !found(first) {
 				return
 			}
@@ -212,12 +213,14 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 				continue
 			}
 			if k.queues[op].scoped {
-				w, sure := k.inFrontEach(op, r)
-				if sure && !found(w) {
-					return
-				}
-				if !sure && w != nil {
-					perhaps = w
+				for w := range k.considered(op) {
+					switch {
+					case w == r || !k.known(r, w) || !k.mayHold(w):
+					case r.state != AtGate && !k.comesFirst(candidate{r: w, due: k.due(w)}, candidate{r: r, due: k.due(r)}):
+						perhaps = w
+					case !found(w):
+						return
+					}
 				}
 				continue
 			}
@@ -294,41 +297,45 @@ func (k *Kernel) impededBy(r *Request, op int) bool {
 	return n > 0
 }
 
-// inFrontEach returns a request of a scoped operation that waits inside, comes before r,
-// conflicts with it and is not known to be closed; or one that perhaps comes before it, or
-// nil.
-func (k *Kernel) inFrontEach(op int, r *Request) (first *Request, sure bool) {
-	w, all := k.considered(op)
-	for ; w != nil; w = w.next {
-		if w != r && k.known(r, w) && k.mayHold(w) {
-			if first = w; r.state == AtGate || k.comesFirst(candidate{r: w, due: k.due(w)}, candidate{r: r, due: k.due(r)}) {
-				return w, true
-			}
-		}
-		if !all {
-			break
-		}
-	}
-	return first, false
-}
-
 // inTheWayEach is InTheWay where operations are scoped.
 func (k *Kernel) inTheWayEach(r *Request) iter.Seq[*Request] {
-	way := []*Request{r}
-	for i := 0; i < len(way); i++ {
-		for first, sure := range k.inFront(way[i]) {
-			if !slices.Contains(way, first) && (sure || k.mayHold(way[i]) && k.whyHere(way[i]).Cause == NoThread) {
-				way = append(way, first)
-			}
-		}
-	}
 	return func(yield func(*Request) bool) {
-		for other := k.running.first; other != nil; other = other.next {
-			if slices.ContainsFunc(way, func(w *Request) bool { return k.impedes(w, other) }) && !yield(other) {
-				return
+		others := slices.Collect(k.Running())
+		way := []*Request{r}
+		for i := 0; i < len(way) && len(others) > 0; i++ {
+			at := way[i]
+			for j := 0; j < len(others); {
+				switch {
+				case !k.impedes(at, others[j]):
+					j++
+					continue
+				case !yield(others[j]):
+					return
+				}
+				others = slices.Delete(others, j, j+1)
+			}
+			var before []*Request
+			for first, sure := range k.inFront(at) {
+				if sure || k.mayHold(at) && k.whyHere(at).Cause == NoThread {
+					before = append(before, first)
+				}
+			}
+			for _, first := range slices.Backward(before) {
+				if !slices.ContainsFunc(way, func(w *Request) bool { return w == first || k.standsFor(w, first) }) {
+					way = append(way, first)
+				}
 			}
 		}
 	}
+}
+
+// standsFor reports whether r, which is in somebody's way, waits for all that other waits
+// for, which comes before it: so that of very many with one key not each has to be looked at.
+func (k *Kernel) standsFor(r, other *Request) bool {
+	if r.Op != other.Op || r.seq < other.seq || !k.mayHold(r) || !k.comesFirst(candidate{r: other, due: k.due(other)}, candidate{r: r, due: k.due(r)}) {
+		return false
+	}
+	return !k.queues[r.Op].scoped || !k.index.asked[r.Op] && len(r.Claim.Outer)+len(other.Claim.Outer) == 0 && slices.Equal(r.Claim.Extents, other.Claim.Extents)
 }
 
 // comesFirst is compare for an explanation, which asks no policy that may fail:
@@ -356,8 +363,8 @@ type Cursor struct {
 	op       int
 	at       *Request
 	position int
-	door     map[uint64]bool // the arrivals seen at the door, or that have come without a thread
-	seen     [][]span        // per operation: the arrivals seen at the gate
+	ones     map[uint64]bool // the arrivals seen at the door, or that have come without a thread; and of scoped operations those at the gate
+	seen     [][]span        // per operation, of the others: the arrivals seen at the gate
 	moved    bool            // what it stood on has left, perhaps to the inside
 	done     bool
 }
@@ -411,13 +418,13 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) b
 // again notes that r is seen, and reports whether it has been before.
 func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
-	case c.door[r.arrival]:
+	case c.ones[r.arrival]:
 		return true
-	case c.where <= Threadless, c.where == AtGate && r.marks.has(manned):
-		if c.door == nil {
-			c.door = map[uint64]bool{}
+	case c.where <= Threadless, c.where == AtGate && (r.marks.has(manned) || c.k.queues[r.Op].scoped): // from there some go inside, and others between them do not
+		if c.ones == nil {
+			c.ones = map[uint64]bool{}
 		}
-		c.door[r.arrival] = true
+		c.ones[r.arrival] = true
 	case c.where == Inside:
 		return r.came > 0 && !r.marks.has(manned) && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
 	case len(seen) == 0 || c.moved:

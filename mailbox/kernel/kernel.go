@@ -216,12 +216,13 @@ type Kernel struct {
 	spare    []*line // for families
 	loose    []*line // without a place among those of their family
 	cursors  *Cursor // inspections under way
+	found    bool    // see Found
 
 	// For scoped operations; the index is nil if there are none.
 	index  *index
 	scopes []guards.Scope
 	way    []*Request // scratch space of walk
-	asks   uint64     // guards that have been asked about requests that wait
+	asks   uint64     // answers of guards that have been noted for requests that wait inside
 }
 
 // New returns a kernel without requests.
@@ -348,12 +349,16 @@ func (k *Kernel) enter(r *Request, longer uint64) {
 	q.length.Add(longer)
 	k.counting++
 	k.entered = max(k.entered, r.seq)
+	last := r.seq
+	if q.scoped && r.came != 0 {
+		last = 0 // others have come before it that are still outside
+	}
 	if q.simple {
-		q.latest = max(q.latest, r.seq)
+		q.latest = max(q.latest, last)
 		return
 	}
 	l := k.lineOf(q, r)
-	l.latest = max(l.latest, r.seq)
+	l.latest = max(l.latest, last)
 	switch {
 	case q.sorted:
 		k.sort(q, l, r)
@@ -410,11 +415,12 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 			if k.turnBack() || k.overflow() {
 				continue
 			}
+			asks := k.asks
 			if r := k.knock(); r != nil {
 				return k.grant(r, may)
 			}
-			if k.failed.first != nil {
-				continue
+			if k.failed.first != nil || k.index != nil && k.asks != asks {
+				continue // those are known to be closed now who share a guard with one at the door
 			}
 		}
 		k.rests++
@@ -965,6 +971,9 @@ func (k *Kernel) leave(r *Request) {
 	if k.Waited(r) {
 		q.waited++
 	}
+	if k.index != nil && r.Claim != nil {
+		r.Claim.hurdle = nil // or else it would keep all that have ever been in the way of another
+	}
 	if !q.simple || r.state != Inside {
 		k.leaveOther(q, r)
 		return
@@ -1132,6 +1141,7 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if l := k.lineOf(q, r); r.seq <= l.latest {
 			// Somebody has been requeued in front of it.
 			r.seq = max(k.entered, l.latest) + 1
+			k.found = true
 		}
 		k.enter(r, indoors)
 		more = true
@@ -1238,7 +1248,7 @@ func (k *Kernel) wouldWait(r *Request) error {
 	case op.Family && l != nil || !op.Family && op.Looks&guards.AtArgument == 0:
 		falsePart, err = k.askLine(q, l, r)
 	default:
-		if op.HeadOfLine && !op.Family && q.inside.first != nil {
+		if op.HeadOfLine && !op.Family && q.inside.first != nil && !k.inner(r) {
 			return &Refused{Operation: op.Name, Behind: op.Name}
 		}
 		if a := &r.answer; a.stamp == k.stamp(r.Op) {
@@ -1261,14 +1271,23 @@ func (k *Kernel) wouldWait(r *Request) error {
 // alone is as false for them as it is for those inside. (One over waiting counts
 // may open when they come in.) A request that has been requeued was inside before
 // all of them.
-func (k *Kernel) outside(r *Request) *Request { return k.outsideFrom(r, 0, k.clash) }
+func (k *Kernel) outside(r *Request) *Request { return k.outsideAfter(nil, r, k.clash) }
 
-// outsideFrom is outside for operations from the given one on, and with another way to find
-// out whether two requests conflict.
-func (k *Kernel) outsideFrom(r *Request, from int, clash func(r, other *Request) bool) *Request {
+// outsideAfter is outside for those that come after one that it has returned, if that is not
+// nil, and with another way to find out whether two requests conflict.
+func (k *Kernel) outsideAfter(last, r *Request, clash func(r, other *Request) bool) *Request {
+	from := 0
+	if last != nil {
+		from = last.Op
+	}
 	for op := k.gated.Next(from); op >= 0; op = k.gated.Next(op + 1) {
 		head := k.queues[op].gate.first
-		if head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
+		if last != nil && op == from {
+			if head = last.next; k.index == nil {
+				continue // the last one stands for all of its operation
+			}
+		}
+		if head == nil || head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
 			continue
 		}
 		for k.index != nil && !clash(r, head) { // or else they all conflict with r

@@ -31,6 +31,9 @@ func TestConflictsByArgumentDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, d
 // The same if queues are bounded.
 func TestBoundedQueuesDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(crowded)) }
 
+// The same if both.
+func TestBoundedConflictsByArgumentDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(tight)) }
+
 // An operation that declares what it opens makes nobody ask what it cannot have
 // opened, and starts the same requests.
 func TestDeclaredOpeningsChangeNothingButTheCost(t *testing.T) { rapid.Check(t, drive(related)) }
@@ -89,7 +92,7 @@ func FuzzKernel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow}
+		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight}
 		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()

@@ -63,7 +63,7 @@ type line struct {
 	key    any    // of the family
 	tree   tree   // its requests in the order of consideration, if they are sorted
 	answer answer // of the guard
-	latest uint64 // the greatest order number that has come in
+	latest uint64 // the greatest order number that has come in; of scoped operations, that has been requeued
 
 	// For each start that bypassed some of the line while it was open, the last
 	// order number that it bypassed; of these the greatest, at most as many as are
@@ -361,7 +361,6 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 		return l.answer.falsePart, nil
 	}
 	q.asked++
-	k.asks++
 	var asked *Request
 	if o.Family {
 		asked = r
@@ -378,6 +377,8 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 	k.note(&l.answer, r.Op, falsePart)
 	if l.oldest(q) == nil { // a Try has asked, and nobody watches the guard
 		l.answer.stamp = 0
+	} else {
+		k.asks++
 	}
 	if q.members != nil {
 		l.note(no(l.answer))

@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/sluice-go/sluice/guards"
@@ -248,7 +249,7 @@ func (s *reference) hasToWait(c *call) {
 
 func (s *reference) arrive(c *call) {
 	s.register(c)
-	stays := s.barredSurely(c) || s.aheadIf(c, s.clashSurely) != nil
+	stays := s.barredSurely(c) || !s.inner(c) && s.aheadIf(c, s.clashSurely) != nil
 	s.gate = append(s.gate, c)
 	s.settled = s.closed == nil && (s.settled && stays || s.blocked())
 	if s.settled {
@@ -314,7 +315,10 @@ func (s *reference) enter(c *call) {
 	l := s.line(c)
 	s.inside = insert(s.inside, c)
 	s.counted()
-	s.entered, s.latest[l] = max(s.entered, c.pos), max(s.latest[l], c.pos)
+	s.entered = max(s.entered, c.pos)
+	if !s.scoped(c.op) || c.came == 0 { // or else those may still be outside that have come before it
+		s.latest[l] = max(s.latest[l], c.pos)
+	}
 	s.place(c)
 }
 
@@ -388,11 +392,13 @@ func (s *reference) next() (*call, error) {
 		} else if moved || len(s.failed) > 0 || s.turnBack() || s.overflow() {
 			continue
 		}
+		known := maps.Clone(s.knownFalse)
 		c = s.knock()
 		switch {
 		case len(s.failed) > 0:
 		case c != nil:
 			return s.grant(c)
+		case !maps.Equal(known, s.knownFalse): // so that others are behind nobody any more
 		default:
 			s.settled = true
 			s.rest()
@@ -448,12 +454,15 @@ type considered struct {
 	each bool // whether it is a wall, or open, is to be found out
 }
 
-// considered returns the requests of a scoped operation that are considered, each by itself.
+// considered returns the requests of a scoped operation that are considered, each by itself:
+// where there is a head of line that, and those that pass it as they are called from inside.
 func (s *reference) considered(op int) []*call {
 	some := s.waiting(op)
 	if o := &s.rules.Operations[op]; o.HeadOfLine && !o.Family && len(some) > 0 {
-		slices.SortFunc(some, s.byPolicy)
-		return []*call{s.front(some)}
+		line := slices.Clone(some)
+		slices.SortFunc(line, s.byPolicy)
+		head := s.front(line)
+		return filter(some, func(c *call) bool { return c == head || s.inner(c) })
 	}
 	return some
 }
@@ -759,14 +768,20 @@ func (s *reference) bypass(c *call, count bool) {
 	}
 	for op, o := range s.rules.Operations {
 		switch some := s.waiting(op); {
-		case s.each(op), s.scoped(op):
+		case s.scoped(op):
 			failed := len(s.failed)
-			for _, w := range some {
+			for _, w := range s.considered(op) {
 				if w.pos < c.pos && s.mayBeOpen(w) {
 					pass([]*call{w})
 				}
-				if s.scoped(op) && len(s.failed) > failed {
+				if len(s.failed) > failed {
 					break
+				}
+			}
+		case s.each(op):
+			for _, w := range some {
+				if w.pos < c.pos && s.mayBeOpen(w) {
+					pass([]*call{w})
 				}
 			}
 		case o.Family:
@@ -1013,7 +1028,7 @@ func (s *reference) wouldWait(c *call) error {
 	if w := s.aheadAtGate(c); w != nil && !s.inner(c) {
 		return behind(w.op)
 	}
-	if o := s.op(c); o.HeadOfLine && !o.Family && len(s.waiting(c.op)) > 0 {
+	if o := s.op(c); o.HeadOfLine && !o.Family && len(s.waiting(c.op)) > 0 && !s.inner(c) {
 		return behind(c.op)
 	}
 	falsePart, err := s.ask(c)
