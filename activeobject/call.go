@@ -96,7 +96,7 @@ const (
 // is for what runs; so it takes a context. If the request would have to wait it
 // fails with a *RefusedError, which matches ErrRefused and carries the reason.
 func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, error) {
-	return op.enter(ctx, o, arg, trying, nil)
+	return op.start(ctx, o, arg, trying, nil)
 }
 
 // Send hands in the request and returns the future of its result. If ctx ends
