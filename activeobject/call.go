@@ -224,6 +224,11 @@ func (op *Operation[T, A, R]) start(ctx context.Context, o *Object[T], arg A, ho
 
 // enter is the way of every request but the Call that finds the object idle.
 func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, how manner, p *passage) (r R, err error) {
+	if how == calling && p == nil && o.box.Word.Load()&mailbox.Wide != 0 {
+		if r, err, in := op.beside(ctx, o, arg); in {
+			return r, err
+		}
+	}
 	if o.class.typ != op.species {
 		if heir := op.heir(&o.core); heir != nil {
 			return heir.start(ctx, o, arg, how, p)

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox"
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -17,10 +18,20 @@ type Concurrency struct {
 	On      bool
 	Table   *guards.Table   // nil stands for that of Type.Conflicts
 	Threads mailbox.Threads // nil stands for those of callers; it must be comparable
-	Limit   int             // 0 is none
-	Hard    bool
+	Crew    Crew            // if it is not nil, threads of the object's own instead; it must be comparable
+	// OnArrival assigns threads when requests arrive, and not when they start.
+	OnArrival bool
+	Limit     int // 0 is none
+	Hard      bool
 	// Reentrant lets those in that are called from inside.
 	Reentrant bool
+}
+
+// Crew makes threads for one object each.
+type Crew interface {
+	// Threads returns the threads of the object, which is just being made; they must be
+	// comparable.
+	Threads(system *actor.System, object actor.Spawner) mailbox.Threads
 }
 
 // Concurrent is an option that changes the Concurrency of an object.
@@ -33,7 +44,7 @@ func Concurrent(change func(*Concurrency)) Option {
 func Wrong(option, reason string) Option { return wrong(option, reason) }
 
 func (t *Type[T]) fan(c *Concurrency) *mailbox.Fan {
-	return &mailbox.Fan{Threads: c.Threads, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
+	return &mailbox.Fan{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
 		op := t.op(i)
 		return op.leafed && op.looks&guards.AtWaiting == 0
 	}}
@@ -56,6 +67,8 @@ func (s *settings) unsynchronizable(operations []string, argument func(op int) r
 	switch {
 	case s.thread != borrowed:
 		return senseless{[...]string{pooled: "Pooled", dedicated: "Dedicated", given: "On"}[s.thread], "gives an object one thread at a time: a Synchronizer has options of its own"}
+	case c.OnArrival && c.Crew != nil:
+		return senseless{"Monitor", "gives requests their threads when they arrive, and worker actors get theirs when they start: use the callers' threads, Spawned or On"}
 	case c.Limit < 0:
 		return senseless{"Limit", "is less than 1"}
 	case c.Table == nil:

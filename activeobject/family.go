@@ -192,12 +192,12 @@ func (t *common) keyHeld(o *core, k keyer, held bool) (key any, err error) {
 	return key, err
 }
 
-// KeyError fails a request of a family whose key could not be found out. It did not
-// run.
+// KeyError fails a request whose key could not be found out: that of its family, or its key or
+// interval in the conflict table. It did not run.
 type KeyError struct {
 	Object    string
 	Operation string
-	Value     any    // what the key function panicked with, or what is wrong with the key
+	Value     any    // what the function panicked with, or what is wrong with the key or interval
 	Stack     []byte // of the panic
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/synchronizer"
 )
 
 var (
@@ -45,10 +46,17 @@ type scene struct {
 }
 
 // borrows reports whether the scene's bodies run on the goroutines of callers.
-func (s *scene) borrows() bool { return s.name != "pooled" && s.name != "dedicated" }
+func (s *scene) borrows() bool {
+	return s.name != "pooled" && s.name != "dedicated" && s.name != "workers"
+}
+
+// fans reports whether compatible requests run at once.
+func (s *scene) fans() bool {
+	return s.name == "synchronizer" || s.name == "monitor" || s.name == "workers"
+}
 
 // lends reports whether leaf bodies run on the goroutines of others, too.
-func (s *scene) lends() bool { return s.borrows() && s.name != "synchronizer" }
+func (s *scene) lends() bool { return s.borrows() && !s.fans() }
 
 // everywhere runs a test for objects of every configuration. All of them keep
 // the same promises.
@@ -59,7 +67,9 @@ func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {
 		{name: "without fast path", options: []activeobject.Option{activeobject.WithoutFastPath()}},
 		{name: "pooled", options: []activeobject.Option{activeobject.Pooled()}},
 		{name: "dedicated", options: []activeobject.Option{activeobject.Dedicated()}},
-		{name: "synchronizer", options: []activeobject.Option{activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true })}},
+		{name: "synchronizer", options: []activeobject.Option{fanning}},
+		{name: "monitor", options: []activeobject.Option{fanning, synchronizer.Monitor()}},
+		{name: "workers", options: []activeobject.Option{fanning, synchronizer.Actors(8)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.system = newSystem(t)
@@ -67,6 +77,9 @@ func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {
 		})
 	}
 }
+
+// fanning makes the object of a Synchronizer's kind.
+var fanning = activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true })
 
 // newSystem returns a system that is closed when the test ends.
 func newSystem(t *testing.T, options ...actor.Option) *actor.System {

@@ -218,24 +218,28 @@ func TestATicketAllocatesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		idle, o := newObject(t, s, ts.Type, &dam{}), newObject(t, s, ts.Type, &dam{})
 		var failed error
-		require.Zero(t, testing.AllocsPerRun(200, func() {
+		most := 0.0
+		if s.name == "monitor" || s.name == "workers" { // a thread is lent each time, and told
+			most = 3
+		}
+		require.LessOrEqual(t, testing.AllocsPerRun(200, func() {
 			ticket := ts.runs.Begin(background, idle, None{})
 			if _, err := ticket.Await(background); err != nil {
 				failed = err
 			}
-		}), "an idle object")
+		}), most, "an idle object")
 		require.NoError(t, failed)
 		pass := activeobject.NewType[dam]("pass")
 		drain := activeobject.Entry(pass, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
 		fill := activeobject.Procedure(pass, "fill", activeobject.Put(func(d *dam, n int) { d.level += n }))
 		o = newObject(t, s, pass, &dam{})
-		require.Zero(t, testing.AllocsPerRun(200, func() {
+		require.LessOrEqual(t, testing.AllocsPerRun(200, func() {
 			ticket := drain.Begin(background, o, None{})
 			fill.Call(background, o, 1)
 			if _, err := ticket.Await(background); err != nil {
 				failed = err
 			}
-		}), "a guard that is closed")
+		}), 2*most, "a guard that is closed")
 		require.NoError(t, failed)
 	})
 }

@@ -47,6 +47,8 @@ type Waiting struct {
 	// Outside requests have not been let in: they arrived while something ran
 	// that they conflict with, or at a queue that was full.
 	Outside bool `json:"outside,omitempty"`
+	// Thread says that the request keeps a thread while it waits: see synchronizer.Monitor.
+	Thread bool `json:"thread,omitempty"`
 	// Leaving requests will not run, as their context has ended; somebody is about to
 	// withdraw them.
 	Leaving bool          `json:"leaving,omitempty"`
@@ -127,7 +129,7 @@ func (m *Mailbox) Explain() Snapshot {
 	}
 	c := k.Inspect()
 	for c.Next(chunk, func(kr *kernel.Request, position int, why kernel.Reason) {
-		s.Waiting = append(s.Waiting, m.waiting(kr.Record.(*Request), position, why, now))
+		s.Waiting = append(s.Waiting, m.waiting(kr.Record.(*Request), position, m.because(why), now))
 	}) {
 		m.mu.Unlock()
 		// Whoever waits for mu is first, and room is made while it is free.
@@ -152,7 +154,7 @@ func (m *Mailbox) Explain() Snapshot {
 func (m *Mailbox) waiting(r *Request, position int, why kernel.Reason, now time.Duration) Waiting {
 	return Waiting{
 		Operation: m.config.Rules.Operations[r.Op].Name, Arrival: r.Arrival(), Position: position,
-		Outside: r.State() != kernel.Inside, Leaving: r.gone() != nil, Age: max(now-r.since, 0),
+		Outside: r.State() != kernel.Inside, Thread: r.thread() != nil, Leaving: r.gone() != nil, Age: max(now-r.since, 0),
 		Bypassed: m.kernel().Bypassed(&r.Request), Reason: why,
 	}
 }
@@ -190,13 +192,21 @@ func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
 func (r *Request) why() (kernel.Reason, bool) {
 	m := r.lock()
 	defer m.mu.Unlock()
-	switch r.State() {
-	case kernel.AtDoor, kernel.AtGate, kernel.Inside:
-		return m.kernel().Why(&r.Request), true
-	case kernel.Running:
-		return kernel.Reason{}, true
+	if r.Waits() {
+		return m.because(m.kernel().Why(&r.Request)), true
 	}
-	return kernel.Reason{}, false
+	return kernel.Reason{}, r.State() == kernel.Running
+}
+
+// because adds to a reason who has the threads that the kernel knows nothing of. The caller
+// holds mu.
+func (m *Mailbox) because(why kernel.Reason) kernel.Reason {
+	if why.Threads != "" {
+		if t, ok := m.config.Fan.Threads.(Keeper); ok {
+			why.Threads = t.Taken()
+		}
+	}
+	return why
 }
 
 // WriteTo writes the snapshot as text for a person.
@@ -221,8 +231,12 @@ func (s Snapshot) String() string {
 	fmt.Fprintf(&b, "%s%s: %d running, %d waiting\n", s.Object, state, len(s.Running), len(s.Waiting))
 	b.WriteString(s.Runners())
 	for _, w := range s.Waiting {
-		fmt.Fprintf(&b, "  waiting  %s (no. %d in its queue, for %v): %s\n",
-			w.Operation, w.Position, w.Age.Round(time.Microsecond), w.Reason)
+		thread := ""
+		if w.Thread {
+			thread = ", with a thread"
+		}
+		fmt.Fprintf(&b, "  waiting  %s (no. %d in its queue, for %v%s): %s\n",
+			w.Operation, w.Position, w.Age.Round(time.Microsecond), thread, w.Reason)
 	}
 	return b.String()
 }

@@ -36,6 +36,9 @@ type Fan struct {
 	// Threads lends the threads; nil stands for the callers' own: who waits for a
 	// request runs it, and what nobody waits for runs on Config.Workers.
 	Threads Threads
+	// OnArrival gives each request a thread when it arrives instead of when it starts; it
+	// keeps that while it waits: the monitor. See thread.
+	OnArrival bool
 	// Limit is how many requests run at once at most, unless it is 0. A body that waits
 	// for another request does not count meanwhile, unless the limit is Hard; so more may
 	// have begun, and even be running again.
@@ -46,7 +49,7 @@ type Fan struct {
 	Leaf func(op int) bool
 }
 
-// Threads lends a thread to each request that starts.
+// Threads lends a thread to each request that starts or, with Fan.OnArrival, arrives.
 type Threads interface {
 	// Dispatch runs the task on a thread that Take has reserved. The task gives the
 	// thread back by Return.
@@ -55,17 +58,30 @@ type Threads interface {
 	// false, and reserves the next one that is free, when it is this object's turn: it
 	// calls Offer then.
 	Take(m *Mailbox) bool
-	// Return gives back a thread that was reserved. It may call Offer of any object.
-	Return()
+	// Return gives back a thread that was reserved. If it is not wanted any more since
+	// what has run there has ended, that is the task; it has only to return. Otherwise the
+	// task is nil: there has been none, or its body waits. Return may call Offer of any
+	// object.
+	Return(Task)
 	// Retake reserves a thread, if it is one more than there are: a body is about to go
 	// on that has returned its thread while it waited.
 	Retake()
+}
+
+// Keeper is Threads that want to know which of them are kept by requests that wait: see
+// Fan.OnArrival. Dispatch is called with the mu of an object held then.
+type Keeper interface {
+	// Keep says that n more threads are kept, or fewer.
+	Keep(n int)
+	// Taken says who has the threads, for whom waits for one.
+	Taken() string
 }
 
 // fanned is what a mailbox keeps for its Fan. It is guarded by mu.
 type fanned struct {
 	counted int    // requests that count for the limit
 	spare   int    // threads that are reserved for the object, and for no request yet
+	kept    int    // threads that requests keep which wait
 	asked   bool   // Take has said no, so that there will be an Offer
 	doubted bool   // somebody is about to look for circles
 	unseen  []int  // per operation: bodies that have come by a lane, and the kernel has been told of
@@ -81,6 +97,9 @@ type fanned struct {
 // goroutine.
 func (m *Mailbox) fan(out *Request) {
 	for {
+		if m.config.Fan.OnArrival {
+			m.man()
+		}
 		m.out = out
 		r, err := m.next(m.hasThread)
 		m.out = nil
@@ -93,8 +112,9 @@ func (m *Mailbox) fan(out *Request) {
 		if r == nil || err == kernel.ErrNoThread {
 			break
 		}
+		t := (*thread)(nil)
 		if err == nil {
-			m.begun(r)
+			t = m.begun(r)
 		}
 		m.changed()
 		if m.config.bounded {
@@ -108,13 +128,15 @@ func (m *Mailbox) fan(out *Request) {
 		case err != nil:
 			r.fail(err)
 			r.settle()
-		case !r.onThread && r.called():
+		case t == nil && r.called():
 			r.granted = true
 			r.wake <- struct{}{}
-		case !r.onThread:
+		case t == nil:
 			m.config.Workers.Dispatch((*execution)(r))
+		case t.wake != nil:
+			t.wake <- true
 		default:
-			m.config.Fan.Threads.Dispatch((*execution)(r))
+			m.config.Fan.Threads.Dispatch(t)
 		}
 		m.mu.Lock()
 	}
@@ -124,7 +146,7 @@ func (m *Mailbox) fan(out *Request) {
 	m.mu.Unlock()
 	out.settle()
 	for range spare {
-		m.config.Fan.Threads.Return()
+		m.config.Fan.Threads.Return(nil)
 	}
 }
 
@@ -142,27 +164,42 @@ func (m *Mailbox) hasThread(next *kernel.Request) bool {
 	if r.gone() != nil || f.Limit > 0 && x.counted >= f.Limit {
 		return false
 	}
-	if f.Threads != nil && x.spare == 0 {
-		if x.asked {
-			return false
-		}
-		if !f.Threads.Take(m) {
-			x.asked = true
-			return false
-		}
-		x.spare++
+	if f.Threads != nil && r.thread() == nil && !m.reserve() {
+		return false
 	}
 	return r.claim()
 }
 
-// begun counts r, which has been started, as running, and gives it its thread.
-func (m *Mailbox) begun(r *Request) {
+// reserve makes sure that there is a spare thread, and reports false if there is none to
+// be had, but will be. The caller holds mu.
+func (m *Mailbox) reserve() bool {
+	x := m.fanned()
+	switch {
+	case x.spare > 0:
+		return true
+	case x.asked:
+		return false
+	case !m.config.Fan.Threads.Take(m):
+		x.asked = true
+		return false
+	}
+	x.spare++
+	return true
+}
+
+// begun counts r, which has been started, as running, and returns the thread that it has
+// or gets; nil is its caller's, or that of a worker.
+func (m *Mailbox) begun(r *Request) *thread {
 	x := m.fanned()
 	x.counted++
-	if x.spare > 0 {
+	switch {
+	case r.thread() != nil:
+		m.keep(-1)
+	case x.spare > 0:
 		x.spare--
-		r.onThread = true
+		r.special().thread = &thread{m: m, r: r}
 	}
+	return r.thread()
 }
 
 // left is what is to be done when r, which was started, has left the running queue. It is
@@ -172,23 +209,28 @@ func (m *Mailbox) begun(r *Request) {
 // The frame is that of the body which has run, or was to: if r has been requeued here, it
 // has another one by now, and the old one may have been left behind in a wait.
 func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
-	x, fan, threads := m.fanned(), m.config.Fan, Threads(nil)
+	x, fan, t, done := m.fanned(), m.config.Fan, r.thread(), false
 	parked := f != nil && f.parked // its wait has given back what it had
 	if !parked || fan.Hard {
 		x.counted--
 	}
-	if r.onThread && !parked {
-		threads = fan.Threads
-	}
 	if parked {
 		f.parked = false // and will not take it back
 	}
-	r.onThread = false
+	switch {
+	case t == nil:
+	case t.waits: // r waits here again, and so does t
+		if m.keep(1); parked && fan.Threads != nil {
+			fan.Threads.Retake()
+		}
+	default:
+		r.rare.thread, done = nil, !parked && fan.Threads != nil
+	}
 	owner = !m.single() && m.engage()
 	m.changed()
-	if threads != nil {
+	if done {
 		m.mu.Unlock()
-		threads.Return()
+		fan.Threads.Return(t)
 		m.mu.Lock()
 	}
 	return owner
@@ -205,27 +247,6 @@ func (m *Mailbox) Offer() {
 	m.mu.Unlock()
 	if owner {
 		m.workers().Dispatch(m)
-	}
-}
-
-// execution is a request that runs on a thread which is not its caller's.
-type execution Request
-
-// Run implements Task.
-func (t *execution) Run() {
-	r := (*Request)(t)
-	m := r.box.Load()
-	r.Body.Run()
-	m.mu.Lock()
-	out, f := r, r.frame
-	if !m.over(r) {
-		out = nil // it waits here again
-	}
-	if m.left(r, f) {
-		m.fan(out)
-	} else {
-		m.mu.Unlock()
-		out.settle()
 	}
 }
 
@@ -342,14 +363,14 @@ func (f *Frame) park() {
 	if !fan.Hard {
 		m.fanned().counted--
 	}
-	onThread := f.r.onThread
+	onThread := fan.Threads != nil && f.r.thread() != nil
 	owner := !fan.Hard && fan.Limit > 0 && m.engage()
 	m.mu.Unlock()
 	if owner {
 		m.workers().Dispatch(m)
 	}
 	if onThread {
-		fan.Threads.Return()
+		fan.Threads.Return(nil)
 	}
 }
 
@@ -369,7 +390,7 @@ func (f *Frame) unpark() {
 	if !fan.Hard {
 		m.fanned().counted++
 	}
-	if f.r.onThread {
+	if fan.Threads != nil && f.r.thread() != nil {
 		fan.Threads.Retake()
 	}
 }

@@ -283,6 +283,8 @@ const (
 	// of which only the head is asked. Who would have to stand in such a line must not
 	// take the object.
 	Recheck = recheck
+	// Wide is set if an object that fans out lets leaf bodies in by Admit.
+	Wide = wide
 	// Never is a value that no word has.
 	Never = ^uint64(0)
 )
@@ -307,7 +309,7 @@ func (m *Mailbox) Take(mark uint64, waits bool) (w uint64, ok bool) {
 			return w, true
 		}
 		if w&wide != 0 {
-			return w, m.admit(Marked(mark))
+			return w, m.Admit(Marked(mark))
 		}
 		if w&(slow|impatient) != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
 			return w, false
@@ -350,7 +352,7 @@ func (m *Mailbox) Watched() uint64 { return m.watched }
 func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	w := m.Word.Load()
 	if w&slow != 0 {
-		return m.depart(l.Op) // others run beside the caller
+		return m.Depart(l.Op) // others run beside the caller
 	}
 	if w&engaged != 0 {
 		return false
@@ -384,7 +386,7 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
 	if m.config.Fan != nil {
-		if !m.depart(l.Op) {
+		if !m.Depart(l.Op) {
 			m.departed(l)
 			if m.engage() {
 				m.fan(nil)
@@ -469,7 +471,7 @@ func (m *Mailbox) release() {
 				watched |= 1 << op
 			}
 		}
-		if k.AtDoor() {
+		if k.AtDoor() || k.Threadless() != nil {
 			w |= parked | recheck
 		}
 	}
@@ -494,7 +496,7 @@ func (m *Mailbox) release() {
 // released says that the object has been given back, where that is of interest.
 func (m *Mailbox) released() {
 	m.still()
-	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && m.suspended() != nil) { // or else those that wait may yet be served
+	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits())) { // or else those that wait may yet be served
 		c.over = true
 		close(c.idle)
 		m.host.Ended()
@@ -506,6 +508,12 @@ func (m *Mailbox) released() {
 func (m *Mailbox) runs() bool {
 	k := m.queues.Load()
 	return k != nil && k.Runs()
+}
+
+// waits reports whether anybody waits. The caller holds mu.
+func (m *Mailbox) waits() bool {
+	k := m.queues.Load()
+	return k != nil && k.Waits()
 }
 
 // carried reports whether those who wait for an operation all carry one guard, and a
@@ -533,7 +541,7 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			m.hush()
 		}
 		if next == nil {
-			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() {
+			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() && !m.expects() {
 				c.draining = false
 				k.Close(c.err)
 				continue
@@ -542,6 +550,9 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 		}
 		r := next.Record.(*Request)
 		gone := r.gone()
+		if err != nil && err != kernel.ErrNoThread {
+			m.dismiss(r)
+		}
 		if err == nil && gone == nil && !next.Try { // it has been claimed: see may
 			if m.config.Timed && k.Waited(next) {
 				m.measure(r)
@@ -555,15 +566,19 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			}
 		case r.lost():
 			k.Withdraw(next) // nobody waits for it any more, and it is about to be withdrawn anyway
+			m.dismiss(r)
 			continue
 		case gone != nil && !r.claim():
 			k.Withdraw(next) // likewise, since we looked
+			m.dismiss(r)
 			continue
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
+			m.dismiss(r)
 			r.lapsed, err = r.trail() == nil, gone
 		case err == nil && m.config.Fan != nil && !may(next):
 			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since we looked
+			m.dismiss(r)
 			if err = r.gone(); err != nil {
 				r.lapsed = r.trail() == nil
 			} else {
@@ -571,6 +586,7 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 			}
 		case gone != nil:
 			k.Withdraw(next)
+			m.dismiss(r)
 			r.lapsed, err = r.trail() == nil, gone
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)

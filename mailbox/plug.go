@@ -403,6 +403,10 @@ func (p *Plug) escalate(f failure) {
 // stopped by that: the context orders the two. While the child is being made the
 // context is free, and the actor may handle one of them, and not know of the child:
 // then life tells, the child is stopped here, and nothing has been done.
+//
+// Somebody may stop the child in the moment before it is one, and the actor hear of its end,
+// and know nothing of it: then it would wait for the end of that child for ever. So it hears
+// of it again. A child that is still registered here has its end to come, and to be told.
 func (p *Plug) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, err error) {
 	if p.ending() {
 		return nil, false, nil // the context may be held while somebody hears of the end
@@ -415,6 +419,11 @@ func (p *Plug) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, 
 	}
 	life := p.life
 	pid, err = parent.SpawnNamed(props, name)
+	if err == nil {
+		if _, registered := parent.ActorSystem().ProcessRegistry.GetLocal(pid.Id); !registered {
+			p.PostSystemMessage(&proto.Terminated{Who: pid})
+		}
+	}
 	if err == nil && p.life != life {
 		p.invoker.(proto.Supervisor).StopChildren(pid)
 		return nil, false, nil

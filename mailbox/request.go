@@ -63,7 +63,6 @@ type Request struct {
 	committed bool // may not be withdrawn any more
 	underWay  bool // posted, and about to be admitted by another object
 	overdue   bool // has been reported to wait for too long
-	onThread  bool // runs on a thread that was reserved for it: see Fan; guarded by mu
 
 	// box is where the request is or was last. A posted one that is requeued goes
 	// from one to another; box changes under the mu of the one that it leaves, and
@@ -81,6 +80,8 @@ type rare struct {
 	view  *Candidate // as its policy sees it, if that wants to
 	hop   *Hop       // its body has asked for this, and has returned
 	trail *trail     // it has been requeued
+	// thread was reserved for it, at an object that fans out; guarded by mu.
+	thread *thread
 }
 
 // special returns what few requests have, for r to have it, too.
@@ -113,6 +114,14 @@ func (r *Request) trail() *trail {
 		return nil
 	}
 	return r.rare.trail
+}
+
+// thread returns what was reserved for r, or nil. The caller holds mu.
+func (r *Request) thread() *thread {
+	if r.rare == nil {
+		return nil
+	}
+	return r.rare.thread
 }
 
 // trail is what a request that has been requeued has behind it.
@@ -415,7 +424,11 @@ func (m *Mailbox) note(r *Request) {
 func (m *Mailbox) arrive(r *Request, falsePart string) {
 	m.present(r)
 	k := m.kernel()
-	k.Arrive(&r.Request)
+	if fan := m.config.Fan; fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()) {
+		k.ArriveThreadless(&r.Request) // the owner gives it a thread, if there is one
+	} else {
+		k.Arrive(&r.Request)
+	}
 	if m.config.Rules.Policy != nil && k.Runs() {
 		m.doubt()
 	}
@@ -439,6 +452,7 @@ func (m *Mailbox) arrive(r *Request, falsePart string) {
 func (m *Mailbox) report(failed func() (*kernel.Request, error)) {
 	for next, err := failed(); next != nil; next, err = failed() {
 		r := next.Record.(*Request)
+		m.dismiss(r)
 		if !r.claim() {
 			continue
 		}
@@ -534,6 +548,7 @@ func (m *Mailbox) remove(r *Request) bool {
 		m.mu.Unlock()
 		return false
 	}
+	m.dismiss(r)
 	m.reconsider()
 	return true
 }

@@ -77,9 +77,12 @@ func (m *Mailbox) drop(r *Request) {
 	case k == nil:
 		m.mu.Unlock()
 	case k.Withdraw(&r.Request):
+		m.dismiss(r)
 		m.reconsider()
 	default:
-		k.Drop(&r.Request)
+		if k.Drop(&r.Request) {
+			m.dismiss(r)
+		}
 		m.mu.Unlock()
 	}
 }

@@ -38,7 +38,7 @@ func (m *Mailbox) look() {
 		case r.overdue:
 		case age >= m.config.Patience:
 			r.overdue = true
-			late = append(late, m.waiting(r, position, why, now))
+			late = append(late, m.waiting(r, position, m.because(why), now))
 		case next < 0 || m.config.Patience-age < next:
 			next = m.config.Patience - age
 		}

@@ -102,9 +102,9 @@ func (c *Config) lanes() []lane {
 	return all
 }
 
-// admit lets a leaf body in, on the goroutine of its caller, who runs it, and then calls Look
-// and perhaps Yield.
-func (m *Mailbox) admit(op int) bool {
+// Admit lets a leaf body in, on the goroutine of its caller, who is not inside the object,
+// runs the body, and then calls Depart; or Look, and perhaps Yield.
+func (m *Mailbox) Admit(op int) bool {
 	l := m.config.wide[op]
 	for l.one != 0 {
 		w := m.Word.Load()
@@ -118,9 +118,9 @@ func (m *Mailbox) admit(op int) bool {
 	return false
 }
 
-// depart lets go of a body that admit has let in, and reports false if the kernel has been
-// told of it meanwhile. With mu held, that is final.
-func (m *Mailbox) depart(op int) bool {
+// Depart lets go of a body that Admit has let in, and reports false if the kernel has been
+// told of it meanwhile; then Look and Yield are left. With mu held, that is final.
+func (m *Mailbox) Depart(op int) bool {
 	one := m.config.wide[op].one
 	for {
 		w := m.Word.Load()
@@ -217,7 +217,7 @@ func (m *Mailbox) single() bool {
 	for op := range x.doubles {
 		if x.doubles[op] && k.RunsOf(op) == 0 {
 			x.doubles[op] = false
-			m.depart(op)
+			m.Depart(op)
 		}
 	}
 	return true

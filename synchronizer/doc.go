@@ -46,14 +46,23 @@
 // The runtime keeps apart what the table says, and nothing else: two bodies that are
 // declared compatible must be safe beside each other. A guard is asked while nothing runs
 // that conflicts with its own operation; so what it reads is protected by that row of the
-// table, and whatever can close it must conflict with it.
+// table, and whatever can close it must conflict with it. Whether a table is right can be
+// tried: by the package conflicttest.
 //
 // # Threads
 //
 // Whose thread runs a request that starts is a choice, as in the text: that of the caller
-// who waits for it, which is the default and the cheapest; one of its own (Spawned); or one
-// of a pool (On), which many objects can share. A Try that would have to wait for a thread,
-// or for a Limit, is refused.
+// who waits for it, which is the default and the cheapest; one of its own (Spawned); one of
+// a pool (On), which many objects can share; or that of a worker actor, a child of the
+// object's (Actors). A Try that would have to wait for a thread, or for a Limit, is refused.
+//
+// # The monitor
+//
+// With Monitor a request has its thread from when it arrives, and keeps it while it waits:
+// the thread-per-request model, to compare with. It costs a thread for each request that
+// waits, and a pool of them can stand still, which Explain says:
+//
+//	slots, err := synchronizer.New(system, buffers, &Buffer{}, synchronizer.Monitor(), synchronizer.On(pool))
 //
 // # What is different from an active object
 //

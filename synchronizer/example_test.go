@@ -109,3 +109,46 @@ func ExampleNew_circle() {
 	fmt.Println(errors.As(err, new(*activeobject.DeadlockError)), err)
 	// Output: true sluice: deadlock: north.report waits for north.report
 }
+
+// Requests run in worker actors, which are children of the object's.
+func ExampleActors() {
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	defer system.Close(context.Background())
+	savings := activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Named("savings"), synchronizer.Actors(2)))
+	deposit.Call(context.Background(), savings, 100)
+	fmt.Println(balance.Call(context.Background(), savings, activeobject.None{}))
+	_, lives := system.Actors().ProcessRegistry.GetLocal("savings/worker-1")
+	fmt.Println(lives)
+	// Output:
+	// 100 <nil>
+	// true
+}
+
+// In the thread-per-request model who waits holds a thread. Here there is one, and who could
+// open the guard has none.
+func ExampleMonitor() {
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	defer system.Close(context.Background())
+	pool, err := synchronizer.NewPool(system, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	savings := activeobject.Must(synchronizer.New(system, accounts, &Account{}, synchronizer.Monitor(), synchronizer.On(pool)))
+	ctx, cancel := context.WithCancel(context.Background())
+	paid := withdraw.Send(ctx, savings, 30)
+	saved := deposit.Send(context.Background(), savings, 100)
+	for _, w := range savings.Explain().Waiting {
+		fmt.Printf("%s (holds a thread: %v) %s\n", w.Operation, w.Thread, w.Reason)
+	}
+	cancel() // the only way out
+	_, err = paid.Await(context.Background())
+	fmt.Println(err)
+	_, err = saved.Await(context.Background())
+	fmt.Println(err)
+	// Output:
+	// deposit (holds a thread: false) waits for a thread: every thread of the pool (1) is held by a request that waits
+	// withdraw (holds a thread: true) guard "covered" was false at step 2
+	// context canceled
+	// <nil>
+}

@@ -60,14 +60,24 @@ func soon[R any](t testing.TB, c <-chan R) (r R) {
 
 // everyThread runs a test for every way to assign threads.
 func everyThread(t *testing.T, test func(t *testing.T, s *actor.System, options ...activeobject.Option)) {
-	for name, option := range map[string]func(t *testing.T, s *actor.System) activeobject.Option{
-		"callers": func(*testing.T, *actor.System) activeobject.Option { return synchronizer.Callers() },
-		"spawned": func(*testing.T, *actor.System) activeobject.Option { return synchronizer.Spawned() },
-		"pool":    func(t *testing.T, s *actor.System) activeobject.Option { return synchronizer.On(newPool(t, s, 8)) },
+	type options = []activeobject.Option
+	for name, some := range map[string]func(t *testing.T, s *actor.System) options{
+		"callers": func(*testing.T, *actor.System) options { return options{synchronizer.Callers()} },
+		"spawned": func(*testing.T, *actor.System) options { return options{synchronizer.Spawned()} },
+		"pool":    func(t *testing.T, s *actor.System) options { return options{synchronizer.On(newPool(t, s, 8))} },
+		"actors":  func(*testing.T, *actor.System) options { return options{synchronizer.Actors(8)} },
+		"monitor": func(*testing.T, *actor.System) options { return options{synchronizer.Monitor()} },
+		"monitor spawned": func(*testing.T, *actor.System) options {
+			return options{synchronizer.Monitor(), synchronizer.Spawned()}
+		},
+		// With fewer threads than requests that may wait it would stand still: see Monitor.
+		"monitor pool": func(t *testing.T, s *actor.System) options {
+			return options{synchronizer.On(newPool(t, s, 64)), synchronizer.Monitor()}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t)
-			test(t, s, option(t, s))
+			test(t, s, some(t, s)...)
 		})
 	}
 }

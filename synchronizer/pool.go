@@ -13,7 +13,8 @@ import (
 // Synchronizer text, and of its thread-per-request model. It is for objects made with On, of
 // any system.
 //
-// A request has a thread from when it starts until its body has returned. While the body
+// A request has a thread from when it starts (or arrives: see Monitor) until its body has
+// returned. While the body
 // waits for another request, its thread is lent to somebody else: so a pool whose threads
 // all wait for requests that need the same pool is none that stands still. When the wait is
 // over the body goes on at once, even if that makes one more than there are threads.
@@ -26,6 +27,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	busy    int                // threads that are reserved
+	kept    int                // of these, those of requests that wait: see Monitor
 	waiting []*mailbox.Mailbox // that have been told to wait, each once
 }
 
@@ -67,7 +69,7 @@ func (p *Pool) Take(m *mailbox.Mailbox) bool {
 
 // Return implements mailbox.Threads. Of who waits, the first gets the thread, unless there
 // are too many as it is.
-func (p *Pool) Return() {
+func (p *Pool) Return(mailbox.Task) {
 	p.mu.Lock()
 	if len(p.waiting) == 0 || p.busy > p.size {
 		p.busy--
@@ -86,4 +88,24 @@ func (p *Pool) Retake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy++
+}
+
+// Keep implements mailbox.Keeper.
+func (p *Pool) Keep(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept += n
+}
+
+// Taken implements mailbox.Keeper.
+func (p *Pool) Taken() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.kept >= p.size:
+		return fmt.Sprintf("every thread of the pool (%d) is held by a request that waits", p.size)
+	case p.busy < p.size:
+		return "one is on its way"
+	}
+	return fmt.Sprintf("of those of the pool (%d) requests that wait hold %d", p.size, p.kept)
 }

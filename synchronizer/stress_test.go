@@ -78,6 +78,14 @@ func TestWhateverHappensNoThreadIsLost(t *testing.T) {
 		{"spawned and limit", func(*synchronizer.Pool) []activeobject.Option {
 			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Limit(3)}
 		}},
+		{"actors", func(*synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.Actors(2)} }},
+		{"actors and limit", func(*synchronizer.Pool) []activeobject.Option {
+			return []activeobject.Option{synchronizer.Actors(3), synchronizer.Limit(2), activeobject.Bounded(3, activeobject.Wait)}
+		}},
+		{"monitor", func(*synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.Monitor()} }},
+		{"monitor spawned", func(*synchronizer.Pool) []activeobject.Option {
+			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Monitor(), activeobject.Bounded(3, activeobject.DropOldest)}
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(6) {
@@ -259,6 +267,7 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 	for _, o := range all {
 		until(t, "something still runs or waits", func() bool { x := o.Explain(); return len(x.Running)+len(x.Waiting) == 0 })
 	}
+	until(t, "a thread stands still", func() bool { return standing() == 0 })
 	until(t, "a thread is lost", func() bool { return pool.Busy() == 0 })
 	until(t, "a call is lost", func() bool { return asked.Load() == ended.Load() && behind.Load() == 0 })
 }

@@ -59,7 +59,7 @@ func On(p *Pool) activeobject.Option {
 }
 
 func threads(t mailbox.Threads) activeobject.Option {
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Threads = t })
+	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Threads, c.Crew = t, nil })
 }
 
 // Limit lets no more than n requests run at once, those not counted that wait for other
@@ -83,5 +83,5 @@ type spawned struct{}
 
 func (spawned) Dispatch(t mailbox.Task)    { go t.Run() }
 func (spawned) Take(*mailbox.Mailbox) bool { return true }
-func (spawned) Return()                    {}
+func (spawned) Return(mailbox.Task)        {}
 func (spawned) Retake()                    {}

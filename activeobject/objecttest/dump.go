@@ -119,6 +119,9 @@ func (d *dumper) value(way string, v reflect.Value) {
 			d.line(way, "{}")
 		}
 		for i := range v.NumField() {
+			if t.Field(i).Name == "_" {
+				continue // nobody can have put anything there
+			}
 			d.value(way+"."+t.Field(i).Name, v.Field(i))
 		}
 	case reflect.Array:

@@ -11,14 +11,18 @@ import (
 // What the page shows has to compile and to do what it says; so it is quoted from
 // the examples, word by word.
 func TestTheSnippetsOfThePageAreOfExamples(t *testing.T) {
-	examples, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
+	var examples string
+	for _, file := range []string{"example_test.go", "../../synchronizer/conflicttest/example_test.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		examples += string(text)
+	}
 	page, err := os.ReadFile("../../docs/testing.md")
 	require.NoError(t, err)
 	snippets := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.NotEmpty(t, snippets)
 	for _, s := range snippets {
-		require.Contains(t, flush(string(examples)), flush(s[1]))
+		require.Contains(t, flush(examples), flush(s[1]))
 	}
 }
 

@@ -2,165 +2,143 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/examples/compare/internal/model"
+	"github.com/sluice-go/sluice/examples/compare/internal/object"
+	"github.com/sluice-go/sluice/examples/compare/internal/workload"
 )
 
-// The models in this file are broken, each in its own way: the program has to
-// notice.
+// The objects in this file are broken, each in its own way: the program has to
+// notice. They are the ones written by hand, with a flaw before them.
 
-// generousTeller asks nobody whether a withdrawal is covered.
-type generousTeller struct{ *monitorTeller }
-
-func (t generousTeller) withdraw(_ context.Context, amount int64) (int64, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.account.Withdraw(amount)
+// flaw is what stands before a hand.
+type flaw struct {
+	object.Hand
+	call func(hand object.Hand, op int, r object.Request) (int64, error)
 }
 
-// forgetfulTeller forgets a deposit now and then.
-type forgetfulTeller struct{ *monitorTeller }
+func (f flaw) Call(op int, r object.Request) (int64, error) { return f.call(f.Hand, op, r) }
 
-func (t forgetfulTeller) deposit(ctx context.Context, amount int64) (int64, error) {
-	if balance, _ := t.monitorTeller.deposit(ctx, 0); balance%2 == 0 {
-		return balance, nil
-	}
-	return t.monitorTeller.deposit(ctx, amount)
+// flawed returns a built-in workload whose hands have a flaw.
+func flawed[T any](t object.Type[T], name string, call func(object.Hand, int, object.Request) (int64, error)) *workload.Workload {
+	whole := t.ByHand
+	t.ByHand = func(state *T, run object.Run) object.Hand { return flaw{whole(state, run), call} }
+	return with(t, name)
 }
 
-// eagerTeller carries out a withdrawal of which it says that it was stopped.
-type eagerTeller struct{ *monitorTeller }
-
-func (t eagerTeller) withdraw(ctx context.Context, amount int64) (int64, error) {
-	balance, err := t.monitorTeller.withdraw(ctx, amount)
-	if err != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		return t.account.Withdraw(amount)
-	}
-	return balance, err
+// lawless returns a built-in workload whose hands ask no guard.
+func lawless[T any](t object.Type[T], name string) *workload.Workload {
+	t.ByHand = func(state *T, run object.Run) object.Hand { return &lawlessHand{run: run} }
+	return with(t, name)
 }
 
-// sleepyTeller does not notice that it shall stop.
-type sleepyTeller struct{ *monitorTeller }
-
-func (t sleepyTeller) stop() {}
-
-// failingTeller cannot do anything.
-type failingTeller struct{ *monitorTeller }
-
-func (failingTeller) withdraw(context.Context, int64) (int64, error) {
-	return 0, errors.New("out of order\nfor good")
+type lawlessHand struct {
+	mu  sync.Mutex
+	run object.Run
 }
 
-func brokenBank(broken func(*monitorTeller) (teller, host)) workload {
-	w := bankWorkload
-	w.open = func(_ model, callers int) (*session, error) {
-		var b bank
-		for i := range b.accounts {
-			b.accounts[i] = &account{balance: opening}
-			t, h := broken(newMonitorTeller(b.accounts[i]))
-			b.tellers[i] = t
-			b.hosts = append(b.hosts, h)
+func (h *lawlessHand) Call(op int, r object.Request) (int64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.run(op, r)
+}
+
+func (h *lawlessHand) Stop() {}
+
+// with returns a built-in workload with another declared type, whose bodies do
+// nothing else.
+func with[T any](t object.Type[T], name string) *workload.Workload {
+	w := *named(name)
+	w.Subject = model.NewSubject(&t)
+	w.Work = make([]object.Work, len(w.Work))
+	return &w
+}
+
+func named(name string) *workload.Workload {
+	for _, w := range workload.Builtin {
+		if w.Name == name {
+			return w
 		}
-		return b.session(callers), nil
 	}
-	return w
+	panic(name)
 }
 
-// brokenQueue loses, doubles or reorders items.
-type brokenQueue struct {
-	*monitorQueue
-	puts func(q *monitorQueue, item int64) error
-}
+// The operations, by number.
+const (
+	deposit, withdraw, balance = 0, 1, 2
+	read, write                = 0, 1
+	put                        = 0
+)
 
-func (q brokenQueue) put(_ context.Context, item int64) error { return q.puts(q.monitorQueue, item) }
-
-func brokenBuffer(puts func(q *monitorQueue, item int64) error) workload {
-	w := bufferWorkload
-	w.open = func(_ model, callers int) (*session, error) {
-		b := &buffer{}
-		q := newMonitorQueue(b)
-		return bufferSession(brokenQueue{q, puts}, q, b, callers), nil
-	}
-	return w
-}
-
-// tearingCell lets readers in while it writes: by writing in two parts.
-type tearingCell struct{ *monitorCell }
-
-func (c tearingCell) write(context.Context) (int64, error) {
-	c.mu.Lock()
-	c.register.first++
-	c.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.register.second++
-	return c.register.first, nil
-}
-
-// doublingCell writes twice.
-type doublingCell struct{ *monitorCell }
-
-func (c doublingCell) write(ctx context.Context) (int64, error) {
-	c.monitorCell.write(ctx)
-	return c.monitorCell.write(ctx)
-}
-
-// oldCell reads what was there at first.
-type oldCell struct{ *monitorCell }
-
-func (oldCell) read(context.Context) (int64, error) { return 0, nil }
-
-func brokenReaders(broken func(*monitorCell) cell) workload {
-	w := readersWorkload("readers", "nothing", nothing)
-	w.open = func(_ model, callers int) (*session, error) {
-		r := &register{work: nothing}
-		c := &monitorCell{register: r}
-		return readersSession(broken(c), c, r, callers), nil
-	}
-	return w
-}
-
-func TestBrokenModels(t *testing.T) {
+func TestBrokenObjects(t *testing.T) {
+	stuck := make(chan struct{})
+	t.Cleanup(func() { close(stuck) })
 	for name, test := range map[string]struct {
-		workload workload
+		workload *workload.Workload
 		want     string
 	}{
-		"overdraft": {brokenBank(func(t *monitorTeller) (teller, host) { return generousTeller{t}, t }), "overdrawn"},
-		"lost deposit": {brokenBank(func(t *monitorTeller) (teller, host) { return forgetfulTeller{t}, t }),
-			"the bank began with 60 and ended with"},
-		"ran after stop": {brokenBank(func(t *monitorTeller) (teller, host) { t.account.balance = 0; return eagerTeller{t}, t }), "overdrawn"},
-		"never stops":    {brokenBank(func(t *monitorTeller) (teller, host) { t.account.balance = 0; return t, sleepyTeller{t} }), "never came back"},
-		"fails":          {brokenBank(func(t *monitorTeller) (teller, host) { return failingTeller{t}, t }), "out of order"},
-		"lost item": {brokenBuffer(func(q *monitorQueue, item int64) error {
-			if item%10 == 0 {
-				return nil
+		"no guard": {lawless(object.Accounts, "account"), "balance of -"},
+		"lost deposit": {flawed(object.Accounts, "account", func(h object.Hand, op int, r object.Request) (int64, error) {
+			if op == deposit {
+				return h.Call(balance, r)
 			}
-			return q.monitorPut(item)
+			return h.Call(op, r)
+		}), "began with 10 and ended with"},
+		"double deposit": {flawed(object.Accounts, "account", func(h object.Hand, op int, r object.Request) (int64, error) {
+			if op == deposit {
+				h.Call(op, r)
+			}
+			return h.Call(op, r)
+		}), "not within 0 and 10"},
+		"never comes back": {flawed(object.Accounts, "account", func(h object.Hand, op int, r object.Request) (int64, error) {
+			<-stuck
+			return 0, object.ErrStopped
+		}), "never came back"},
+		"fails": {flawed(object.Accounts, "account", func(object.Hand, int, object.Request) (int64, error) {
+			return 0, errors.New("out of order\nfor good")
+		}), "out of order"},
+		"lost item": {flawed(object.Buffers, "buffer", func(h object.Hand, op int, r object.Request) (int64, error) {
+			if op == put && r.Value%10 == 0 {
+				return 0, nil
+			}
+			return h.Call(op, r)
 		}), "lost"},
-		"doubled item": {brokenBuffer(func(q *monitorQueue, item int64) error {
-			if err := q.monitorPut(item); err != nil || item%10 != 0 {
-				return err
+		"doubled item": {flawed(object.Buffers, "buffer", func(h object.Hand, op int, r object.Request) (int64, error) {
+			if op == put && r.Value%10 == 0 {
+				h.Call(op, r)
 			}
-			return q.monitorPut(item)
+			return h.Call(op, r)
 		}), "after its item"},
-		"changed item": {brokenBuffer(func(q *monitorQueue, item int64) error {
-			if item%10 == 0 {
-				item = -1
+		"changed item": {flawed(object.Buffers, "buffer", func(h object.Hand, op int, r object.Request) (int64, error) {
+			if op == put && r.Value%10 == 0 {
+				r.Value = -1
 			}
-			return q.monitorPut(item)
+			return h.Call(op, r)
 		}), "nobody put"},
-		"torn write":   {brokenReaders(func(c *monitorCell) cell { return tearingCell{c} }), "torn write"},
-		"double write": {brokenReaders(func(c *monitorCell) cell { return doublingCell{c} }), "answered"},
-		"old value":    {brokenReaders(func(c *monitorCell) cell { return oldCell{c} }), "saw version 0 after"},
+		"double write": {flawed(object.Stores, "readers-0", func(h object.Hand, op int, r object.Request) (int64, error) {
+			if op == write {
+				h.Call(op, r)
+			}
+			return h.Call(op, r)
+		}), "were answered"},
+		"lost write": {flawed(object.Stores, "readers-0", func(h object.Hand, op int, r object.Request) (int64, error) {
+			return h.Call(read, r)
+		}), "a writer made version 0 after 0"},
+		"wrong key": {flawed(object.Stores, "store", func(h object.Hand, op int, r object.Request) (int64, error) {
+			if op == write {
+				r.Key = 0
+			}
+			return h.Call(op, r)
+		}), "saw version 0 after"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := defaults()
-			s.workloads, s.models = []workload{test.workload}, []model{monitor}
+			s.workloads, s.models = []*workload.Workload{test.workload}, model.All[:1]
 			s.duration, s.patience = 100*time.Millisecond, 20*time.Millisecond
 			var stdout, stderr bytes.Buffer
 			if code := s.run(t.Context(), &stdout, &stderr); code != exitWrong {
@@ -172,6 +150,3 @@ func TestBrokenModels(t *testing.T) {
 		})
 	}
 }
-
-// monitorPut is put, for models that break it.
-func (q *monitorQueue) monitorPut(item int64) error { return q.put(context.Background(), item) }

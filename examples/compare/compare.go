@@ -2,102 +2,191 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/sluice-go/sluice/examples/compare/internal/measure"
+	"github.com/sluice-go/sluice/examples/compare/internal/object"
+	"github.com/sluice-go/sluice/examples/compare/internal/report"
+	"github.com/sluice-go/sluice/examples/compare/internal/workload"
 )
 
-// model is a concurrency model: how requests reach a shared object, and on whose
-// thread they run.
-type model string
+// turns is in how many stretches each model is measured. The models take turns,
+// so that a disturbance hits all of them alike.
+const turns = 3
 
-const (
-	monitor    model = "monitor"
-	channel    model = "channel"
-	protoactor model = "protoactor"
-	sluice     model = "sluice"
-	dedicated  model = "sluice-dedicated"
+// Of what a sweep is made: numbers of callers, and shares of reads; and which part
+// of the duration each point of it gets.
+var (
+	sweepCallers = []int{1, 2, 4, 8, 16, 32, 64}
+	sweepReads   = []float64{0, .25, .5, .75, 1}
 )
 
-// models lists all models in the order of the tables, with what each stands for.
-var models = []struct {
-	name  model
-	about string
-}{
-	{monitor, "a thread per request: mutex and conditions, written by hand (readers: sync.RWMutex)"},
-	{channel, "a goroutine that owns the object, requests by channel, guards by a list of its own"},
-	{protoactor, "a plain protoactor-go actor, RequestFuture, guards by deferred replies"},
-	{sluice, "Sluice's active object, its thread borrowed from a caller"},
-	{dedicated, "Sluice's active object with a goroutine of its own"},
+const sweepPart = 5
+
+// run compares, reports, and returns the exit code.
+func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
+	object.Calibrate() // while nothing else runs
+	r := &report.Report{
+		Go: runtime.Version(), GOMAXPROCS: runtime.GOMAXPROCS(0), Cores: measure.Cores(200 * time.Millisecond),
+		Seconds: s.duration.Seconds(), Turns: turns, OK: true, Workloads: []*report.Workload{},
+	}
+	text := stdout
+	if s.json {
+		text = io.Discard
+	}
+	r.Header(text, s.models)
+	p := newProgress(stderr, s.steps())
+	for _, w := range s.workloads {
+		if ctx.Err() != nil {
+			break
+		}
+		result := s.compare(ctx, w, p)
+		if len(result.Runs) == 0 {
+			continue
+		}
+		r.Add(result)
+		p.clear()
+		result.Table(text)
+		result.Sweep(text)
+	}
+	p.clear()
+	r.Interrupted = ctx.Err() != nil
+	if r.Interrupted {
+		fmt.Fprintln(text, "\nInterrupted: this is what was measured until then.")
+	}
+	return s.finish(r, stdout, stderr)
 }
 
-// workload is a shared object and what its callers ask of it.
-type workload struct {
-	name       string
-	about      string // the object, and what its callers do
-	operations string // what is counted
-	every      int    // the latency of every how-many-th call is taken
-	open       func(m model, callers int) (*session, error)
+// finish writes what is not text, and returns the exit code.
+func (s settings) finish(r *report.Report, stdout, stderr io.Writer) int {
+	if s.json {
+		r.JSON(stdout)
+	}
+	if err := s.page(r); err != nil {
+		fmt.Fprintln(stderr, "compare:", err)
+		return exitUsage
+	}
+	if !r.OK {
+		return exitWrong
+	}
+	return exitOK
 }
 
-// workloads lists all workloads in the order of their tables.
-var workloads = []workload{
-	bankWorkload,
-	bufferWorkload,
-	readersWorkload("readers-0", "nothing", nothing),
-	readersWorkload("readers-1us", "1 µs of CPU", spinMicrosecond),
-	slowReadersWorkload("readers-1ms", "1 ms of waiting", waitMillisecond),
+// page writes the page, if one is wanted.
+func (s settings) page(r *report.Report) error {
+	if s.html == "" {
+		return nil
+	}
+	f, err := os.Create(s.html)
+	if err != nil {
+		return err
+	}
+	if err := r.HTML(f, s.models); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
 }
 
-// sampled is the interval of the calls whose latency is taken where the clock
-// would cost as much as the call. It has no common divisor with the rhythm of
-// any workload, so that all kinds of calls are met.
-const sampled = 13
-
-// session is an object under some model, and those that share it.
-type session struct {
-	host
-	callers []caller
-	// check compares the object with the books of its callers after the end,
-	// and says what is wrong.
-	check func() error
+// steps returns how many runs there will be.
+func (s settings) steps() int {
+	n := 0
+	for _, w := range s.workloads {
+		n += turns + 1
+		if !s.sweep {
+			continue
+		}
+		n += len(sweepCallers)
+		if _, ok := w.ReadShare(); ok {
+			n += len(sweepReads)
+		}
+	}
+	return n * len(s.models)
 }
 
-// host is where an object lives while its callers use it.
-type host interface {
-	// stop makes the calls that wait, and those that would, fail with an error
-	// for which isStop reports true. What it fails has not run and never will.
-	// A host whose calls watch their context may do nothing.
-	stop()
-	// end releases the object. Nobody calls it any more.
-	end() error
+// callersOf returns how many callers a workload has.
+func (s settings) callersOf(w *workload.Workload) int {
+	if w.Callers > 0 {
+		return w.Callers
+	}
+	return s.callers
 }
 
-// hosts are several as one.
-type hosts []host
+// compare measures a workload under all models, until ctx ends.
+func (s settings) compare(ctx context.Context, w *workload.Workload, p *progress) *report.Workload {
+	result := report.NewWorkload(w, s.callersOf(w), measure.Cores(50*time.Millisecond))
+	tallies := s.tallies(w, s.callersOf(w))
+	s.each(ctx, tallies, turns, p, func(t *measure.Tally) { t.Measure(ctx, max(1, s.duration/turns)) })
+	s.each(ctx, tallies, 1, p, func(t *measure.Tally) { t.Trace(ctx, traceTime(w)) })
+	for _, t := range tallies {
+		if t.Wall > 0 || t.Problem != nil {
+			result.Add(t)
+		}
+	}
+	if s.sweep {
+		s.overCallers(ctx, w, p, result)
+		s.overReads(ctx, w, p, result)
+	}
+	return result
+}
 
-func (hs hosts) stop() {
-	for _, h := range hs {
-		h.stop()
+// tallies returns an empty tally for each model.
+func (s settings) tallies(w *workload.Workload, callers int) []*measure.Tally {
+	var all []*measure.Tally
+	for _, m := range s.models {
+		all = append(all, measure.New(w, m, callers, s.patience))
+	}
+	return all
+}
+
+// each does something for each tally in turn, a number of times, unless ctx ends.
+func (s settings) each(ctx context.Context, tallies []*measure.Tally, times int, p *progress, do func(*measure.Tally)) {
+	for range times {
+		for _, t := range tallies {
+			if ctx.Err() != nil {
+				return
+			}
+			p.step(t.Workload.Name, t.Model.Name)
+			do(t)
+		}
 	}
 }
 
-func (hs hosts) end() error {
-	var errs []error
-	for _, h := range hs {
-		errs = append(errs, h.end())
+// traceTime returns how long a workload is traced: some bodies' length.
+func traceTime(w *workload.Workload) time.Duration {
+	var longest time.Duration
+	for _, work := range w.Work {
+		longest = max(longest, work.CPU+work.Wait)
 	}
-	return errors.Join(errs...)
+	return min(max(40*time.Millisecond, 20*longest), 2*time.Second)
 }
 
-// caller is one of those that share an object.
-type caller interface {
-	// step makes one call and writes it into the caller's books if it succeeds.
-	step(ctx context.Context) error
+func (s settings) overCallers(ctx context.Context, w *workload.Workload, p *progress, result *report.Workload) {
+	for _, n := range sweepCallers {
+		result.ByCallers = append(result.ByCallers, s.points(ctx, w, n, float64(n), p)...)
+	}
 }
 
-// errStopped is how a call fails that could not run before its host stopped.
-var errStopped = errors.New("stopped")
+func (s settings) overReads(ctx context.Context, w *workload.Workload, p *progress, result *report.Workload) {
+	if !result.Reads {
+		return
+	}
+	for _, share := range sweepReads {
+		result.ByReads = append(result.ByReads, s.points(ctx, w.WithReads(share), s.callersOf(w), share, p)...)
+	}
+}
 
-// isStop reports whether a call has failed because the session ended.
-func isStop(err error) bool {
-	return errors.Is(err, errStopped) || errors.Is(err, context.Canceled)
+// points measures all models once, at x.
+func (s settings) points(ctx context.Context, w *workload.Workload, callers int, x float64, p *progress) []report.Point {
+	var points []report.Point
+	s.each(ctx, s.tallies(w, callers), 1, p, func(t *measure.Tally) {
+		t.Measure(ctx, max(1, s.duration/sweepPart))
+		t.Trace(ctx, traceTime(w)/sweepPart)
+		points = append(points, report.Point{X: x, Row: report.NewRow(t)})
+	})
+	return points
 }

@@ -5,42 +5,81 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/examples/compare/internal/measure"
+	"github.com/sluice-go/sluice/examples/compare/internal/model"
+	"github.com/sluice-go/sluice/examples/compare/internal/report"
+	"github.com/sluice-go/sluice/examples/compare/internal/workload"
 )
 
-// TestModels runs every workload under every model for a moment, and expects
-// correct results.
+// TestModels runs every workload under every model for a moment, measured and
+// traced, and expects correct results, or to be told why not.
 func TestModels(t *testing.T) {
-	for i := range workloads {
-		w := &workloads[i]
-		for _, m := range models {
-			for _, callers := range []int{1, 2, 3, 8, 33} {
-				t.Run(fmt.Sprintf("%s/%s/%d", w.name, m.name, callers), func(t *testing.T) {
-					tally := newTally(m.name)
-					tally.measure(t.Context(), w, callers, 30*time.Millisecond, time.Minute)
-					if tally.problem != nil {
-						t.Fatal(tally.problem)
+	for _, w := range workload.Builtin {
+		for _, m := range model.All {
+			for _, callers := range []int{1, 3, 33} {
+				t.Run(fmt.Sprintf("%s/%s/%d", w.Name, m.Name, callers), func(t *testing.T) {
+					tally := measure.New(w, m, callers, time.Minute)
+					// As often as it takes on a machine that has other things to do.
+					for tally.Latency.TotalCount() == 0 && tally.Problem == nil {
+						tally.Measure(t.Context(), 15*time.Millisecond)
 					}
-					if tally.ops == 0 || tally.latency.TotalCount() == 0 {
-						t.Errorf("%d operations, %d latencies", tally.ops, tally.latency.TotalCount())
+					for tally.Threads.Running == 0 && tally.Problem == nil {
+						tally.Trace(t.Context(), 15*time.Millisecond)
 					}
+					row := report.NewRow(tally)
+					if row.Problem != "" {
+						t.Fatal(row.Problem)
+					}
+					if row.Cannot != "" {
+						return
+					}
+					if row.Ops == 0 || row.P50 == 0 || row.P999 < row.P50 || row.Fairness <= 0 || row.Fairness > 1.001 {
+						t.Errorf("the figures cannot be right: %+v", row)
+					}
+					checkThreads(t, tally)
 				})
 			}
 		}
 	}
 }
 
+// checkThreads expects of the figures what the model's family promises.
+func checkThreads(t *testing.T, tally *measure.Tally) {
+	t.Helper()
+	threads, rule := tally.Threads, tally.Model.Rule
+	switch {
+	case threads.Running < 1 || threads.Used < threads.Running || threads.Used < threads.Blocked:
+		t.Errorf("the figures contradict each other: %+v", threads)
+	case tally.Model.Family == model.PerObject && threads.Running > tally.Workload.Objects:
+		t.Errorf("%d bodies ran at once in %d objects", threads.Running, tally.Workload.Objects)
+	case tally.Model.Family != model.PerRequest && !rule.Callers && threads.Blocked > 0:
+		t.Errorf("%d threads were blocked", threads.Blocked)
+	case rule.Pool > 0 && threads.Used > rule.Pool:
+		t.Errorf("%d threads of a pool of %d", threads.Used, rule.Pool)
+	case rule.Callers && threads.Used > tally.Callers:
+		t.Errorf("%d threads of %d callers", threads.Used, tally.Callers)
+	}
+}
+
 func TestWrongArguments(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "wrong.yaml")
+	if err := os.WriteFile(file, []byte("name: x\nobject: store\noperations:\n  read: {share: 1.5}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		args string
 		want []string // flag, value, what is allowed
 	}{
-		{"-workloads bank,nonsense", []string{"-workloads", `"bank,nonsense"`, `"nonsense" is unknown`, "bank, buffer, readers-0, readers-1us, readers-1ms"}},
-		{"-workloads=", []string{"-workloads", `""`, "bank, buffer"}},
-		{"-models goroutine", []string{"-models", `"goroutine"`, "monitor, channel, protoactor, sluice, sluice-dedicated"}},
+		{"-workloads account,nonsense", []string{"-workloads", `"account,nonsense"`, `"nonsense" is unknown`, "account, readers-0, readers-1us"}},
+		{"-workloads=", []string{"-workloads", `""`, "account, readers-0"}},
+		{"-models goroutine", []string{"-models", `"goroutine"`, "by-hand", "monitor-pool", "sync-actors"}},
 		{"-models", []string{"-models", "needs an argument", "-callers"}},
 		{"-callers 0", []string{"-callers", `"0"`, "whole number from 1 to 10000"}},
 		{"-callers -3", []string{"-callers", `"-3"`, "whole number"}},
@@ -51,8 +90,12 @@ func TestWrongArguments(t *testing.T) {
 		{"-duration -1s", []string{"-duration", `"-1s"`, "above 0"}},
 		{"-duration 5", []string{"-duration", `"5"`, "2s"}},
 		{"-json=perhaps", []string{"-json", `"perhaps"`, "true or false"}},
-		{"-verbose", []string{"-verbose", "-callers, -duration, -json, -models, -workloads"}},
-		{"-json bank", []string{`"bank"`, "-workloads"}},
+		{"-verbose", []string{"-verbose", "-callers, -duration, -file, -html, -json, -models, -sweep, -workloads"}},
+		{"-json account", []string{`"account"`, "-workloads"}},
+		{"-html " + filepath.Join(t.TempDir(), "nowhere", "r.html"), []string{"-html", "nowhere", "no such file"}},
+		{"-file " + filepath.Join(t.TempDir(), "nothing"), []string{"nothing", "no such file"}},
+		{"-file " + file, []string{"wrong.yaml:4: operations.read.share:", `"1.5" must be a number from 0 to 1`}},
+		{"-file workload.yaml -workloads account", []string{"-workloads", `"account" is unknown`, "tills, catalogue"}},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
@@ -81,7 +124,8 @@ func TestHelp(t *testing.T) {
 		if code := run(t.Context(), []string{arg}, &stdout, &stderr); code != exitOK || stderr.Len() > 0 {
 			t.Errorf("%s: exit code %d, standard error %q", arg, code, &stderr)
 		}
-		want := append(modelNames(), "-workloads", "-models", "-callers", "-duration", "-json", "bank", "buffer", "readers-1ms")
+		want := append(modelNames(), workloadNames(workload.Builtin)...)
+		want = append(want, "-workloads", "-models", "-callers", "-duration", "-file", "-html", "-json", "-sweep")
 		for _, word := range want {
 			if !strings.Contains(stdout.String(), word) {
 				t.Errorf("%s does not explain %s", arg, word)
@@ -91,63 +135,69 @@ func TestHelp(t *testing.T) {
 }
 
 func TestChoice(t *testing.T) {
-	s, err := parse(strings.Fields("-workloads readers,bank,readers-1us -models sluice,monitor -callers 3 -duration 2s"))
+	s, err := parse(strings.Fields("-workloads readers,account,readers-1us -models borrowed,by-hand -callers 3 -duration 2s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, w := range s.workloads {
-		names = append(names, w.name)
-	}
-	if want := []string{"readers-0", "readers-1us", "readers-1ms", "bank"}; !slices.Equal(names, want) {
+	want := []string{"readers-0", "readers-1us", "readers-100us", "readers-1ms", "account"}
+	if names := workloadNames(s.workloads); !slices.Equal(names, want) {
 		t.Errorf("workloads %v, want %v", names, want)
 	}
-	if want := []model{sluice, monitor}; !slices.Equal(s.models, want) {
-		t.Errorf("models %v, want %v", s.models, want)
+	if len(s.models) != 2 || s.models[0].Name != "borrowed" || s.models[1].Name != "by-hand" {
+		t.Errorf("models %v", s.models)
 	}
 	if s.callers != 3 || s.duration != 2*time.Second {
 		t.Errorf("%d callers, %v", s.callers, s.duration)
 	}
 }
 
+// object is a value of JSON.
+type jsonObject = map[string]any
+
 func TestJSON(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	args := strings.Fields("-json -duration 30ms -workloads bank,readers-0 -models channel,sluice -callers 2")
+	args := strings.Fields("-json -sweep -duration 60ms -workloads account,buffer -models channel,borrowed -callers 2")
 	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
 	d := json.NewDecoder(&stdout)
-	var r map[string]any
+	var r jsonObject
 	if err := d.Decode(&r); err != nil {
 		t.Fatal(err)
 	}
 	if d.More() {
 		t.Error("there is more than one JSON value")
 	}
-	fields(t, r, "go gomaxprocs cores callers seconds_per_run turns ok interrupted workloads")
+	fields(t, r, "go gomaxprocs cores seconds_per_run turns ok interrupted workloads")
 	tables := r["workloads"].([]any)
 	if len(tables) != 2 {
 		t.Fatalf("%d workloads, want 2", len(tables))
 	}
-	for _, table := range tables {
-		table := table.(map[string]any)
-		fields(t, table, "workload about operations latency_of_every cores runs")
-		rows := table["runs"].([]any)
-		if len(rows) != 2 {
-			t.Fatalf("%d runs, want 2", len(rows))
-		}
-		for _, row := range rows {
-			row := row.(map[string]any)
-			fields(t, row, "model ops seconds ops_per_second p50_ns p99_ns allocs_per_op cpu_ns_per_op ratio ok")
-			if row["ops"].(float64) <= 0 || row["ratio"].(float64) <= 0 {
-				t.Errorf("row %v", row)
-			}
-		}
+	common := "workload about mix arrival callers objects operations has_read_share latency_of_every cores runs by_callers"
+	account, buffer := tables[0].(jsonObject), tables[1].(jsonObject)
+	fields(t, account, common+" by_read_share")
+	fields(t, buffer, common)
+	figures := "model family ops seconds ops_per_second ratio p50_ns p99_ns p999_ns cpu_ns_per_op allocs_per_op fairness threads ok"
+	rows(t, account["runs"], 2, figures)
+	rows(t, account["by_callers"], 2*len(sweepCallers), figures+" x")
+	rows(t, account["by_read_share"], 2*len(sweepReads), figures+" x")
+}
+
+func rows(t *testing.T, list any, n int, names string) {
+	t.Helper()
+	all := list.([]any)
+	if len(all) != n {
+		t.Errorf("%d rows, want %d", len(all), n)
+	}
+	for _, row := range all {
+		row := row.(jsonObject)
+		fields(t, row, names)
+		fields(t, row["threads"].(jsonObject), "used blocked running mean_running goroutines")
 	}
 }
 
 // fields expects an object of JSON to have the given fields and no others.
-func fields(t *testing.T, object map[string]any, names string) {
+func fields(t *testing.T, object jsonObject, names string) {
 	t.Helper()
 	want := strings.Fields(names)
 	for _, name := range want {
@@ -164,24 +214,51 @@ func fields(t *testing.T, object map[string]any, names string) {
 
 func TestTable(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	args := strings.Fields("-duration 30ms -workloads buffer -callers 2")
+	args := strings.Fields("-duration 300ms -workloads readers-0 -callers 2")
 	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
-	_, table, _ := strings.Cut(stdout.String(), "\nbuffer: ")
-	lines := strings.Split(table, "\n")[2:]
+	_, table, _ := strings.Cut(stdout.String(), "\nreaders-0: ")
+	lines := strings.Split(table, "\n")[3:]
 	head := lines[0]
-	for i, m := range models {
+	for i, m := range model.All {
 		line := lines[1+i]
-		if !strings.HasPrefix(strings.TrimSpace(line), string(m.name)) || !strings.HasSuffix(line, "ok") {
-			t.Errorf("row %q of %s", line, m.name)
+		if !strings.HasPrefix(strings.TrimSpace(line), m.Name) || !strings.HasSuffix(line, "ok") {
+			t.Errorf("row %q of %s", line, m.Name)
 		}
 		// Figures end where the titles of their columns do.
-		for _, title := range []string{"ops/s", "p50 µs", "p99 µs", "allocs/op", "CPU µs/op", "ratio"} {
+		for _, title := range []string{"ops/s", "ratio", "p50 µs", "p99.9 µs", "CPU µs/op", "fair", "threads", "blocked", "at once", "made"} {
 			end := len([]rune(head[:strings.Index(head, title)+len(title)]))
 			if cells := []rune(line); cells[end-1] == ' ' || cells[end] != ' ' {
 				t.Errorf("column %q is not aligned:\n%s\n%s", title, head, line)
 			}
+		}
+	}
+}
+
+// TestCannot expects a row that says why a model does not run a workload: here, that
+// callers who wait for room or items would have all threads of the pool.
+func TestCannot(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	args := strings.Fields("-duration 30ms -workloads buffer,hot -models monitor-pool -callers 8")
+	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
+	}
+	if text := stdout.String(); strings.Count(text, "cannot: ") != 1 || !strings.Contains(text, "all 4 threads of the pool can come to wait") {
+		t.Errorf("the table of the buffer, and no other, does not say why not:\n%s", text)
+	}
+}
+
+// TestFile runs the workloads of the file that users start from.
+func TestFile(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	args := strings.Fields("-file workload.yaml -duration 60ms -models by-hand,dedicated,sync-pool")
+	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
+	}
+	for _, want := range []string{"tills: ", "16 callers of 4 objects", "poisson, 4000 per second", "catalogue: ", "write 5 % (50µs of CPU)"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("the text does not say %q:\n%s", want, &stdout)
 		}
 	}
 }
@@ -201,22 +278,33 @@ func (i *interrupter) Write(p []byte) (int, error) {
 	return i.Buffer.Write(p)
 }
 
+// TestInterrupt expects what was measured until then, in JSON and on the page.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	stderr := &interrupter{at: "measuring buffer", interrupt: cancel}
+	stderr := &interrupter{at: "measuring readers-0", interrupt: cancel}
 	var stdout bytes.Buffer
-	args := strings.Fields("-json -duration 30ms -models monitor,sluice -callers 2")
+	file := filepath.Join(t.TempDir(), "report.html")
+	args := strings.Fields("-json -duration 30ms -models by-hand,borrowed -callers 2 -html " + file)
 	if code := run(ctx, args, &stdout, stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &stdout, stderr)
 	}
-	var r report
+	var r report.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
 	if !r.Interrupted || len(r.Workloads) == 0 || len(r.Workloads) > 2 {
 		t.Fatalf("interrupted %t after %d workloads", r.Interrupted, len(r.Workloads))
 	}
-	if w := r.Workloads[0]; w.Workload != "bank" || len(w.Runs) != 2 {
-		t.Errorf("%s with %d models was finished, want bank with 2", w.Workload, len(w.Runs))
+	if w := r.Workloads[0]; w.Name != "account" || len(w.Runs) != 2 {
+		t.Errorf("%s with %d models was finished, want account with 2", w.Name, len(w.Runs))
+	}
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"The run was interrupted", `id="account"`, "</html>"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %q", want)
+		}
 	}
 }

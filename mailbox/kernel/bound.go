@@ -71,6 +71,9 @@ func (k *Kernel) stuck(r *Request) bool {
 
 // blocked reports whether everybody who waits conflicts with something that runs.
 func (k *Kernel) blocked() bool {
+	if k.threadless.first != nil {
+		return false // it may get a thread before the kernel is asked
+	}
 	for op := range k.queues {
 		switch q := &k.queues[op]; {
 		case q.queued()+q.tries == 0:
@@ -120,13 +123,13 @@ func (k *Kernel) overflow() (changed bool) {
 		b, q := k.rules.Operations[op].Bound, &k.queues[op]
 		for b.Overflow != Unbounded && q.queued() > b.Max {
 			changed = true
-			k.relieve(b, q.extreme(b.Overflow == DropOldest), true)
+			k.relieve(b, k.extreme(op, b.Overflow == DropOldest), true)
 		}
 	}
 	for b := k.rules.Bound; b.Overflow != Unbounded && k.queued() > b.Max; {
 		var r *Request
 		for op := range k.queues {
-			other := k.queues[op].extreme(b.Overflow == DropOldest)
+			other := k.extreme(op, b.Overflow == DropOldest)
 			if other != nil && (r == nil || (other.seq < r.seq) == (b.Overflow == DropOldest)) {
 				r = other
 			}
@@ -158,10 +161,19 @@ func (k *Kernel) turnBack() (changed bool) {
 func (k *Kernel) notExtra(r *Request) {
 	i := slices.Index(k.extras, r)
 	k.extras = slices.Delete(k.extras, i, i+1)
-	r.extra = false
+	r.marks &^= extra
 }
 
 // extreme returns the oldest or the newest of queued, or nil.
+func (k *Kernel) extreme(op int, oldest bool) *Request {
+	a, b := k.queues[op].extreme(oldest), k.extremeThreadless(op, oldest)
+	if a == nil || b != nil && (b.seq < a.seq) == oldest {
+		return b
+	}
+	return a
+}
+
+// extreme is Kernel.extreme for those that have a thread.
 func (q *queue) extreme(oldest bool) *Request {
 	a, b := q.inside.last, q.gate.last
 	if oldest {
@@ -220,6 +232,11 @@ func (k *Kernel) refill() {
 		k.leaveDoor(q, r)
 		k.total++
 		k.found = true
+		if r.marks.has(bare) {
+			r.state = Threadless
+			k.threadless.insert(r)
+			continue
+		}
 		r.state = AtGate
 		if q.gate.insert(r); q.gate.first == q.gate.last {
 			k.gated.join(r.Op)
@@ -249,6 +266,10 @@ func (k *Kernel) knock() (first *Request) {
 		}
 		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
 			next := r.next
+			if r.marks.has(bare) {
+				r = next
+				continue
+			}
 			if q.scoped && k.bars(r) {
 				if k.failed.first != nil {
 					return nil

@@ -42,6 +42,9 @@ type Reason struct {
 	Conflicts []string `json:"conflicts,omitempty"`
 	// Behind is the operation of the request that comes first.
 	Behind string `json:"behind,omitempty"`
+	// Threads says, of a request that is not considered before it has a thread, what has
+	// become of them.
+	Threads string `json:"threads,omitempty"`
 }
 
 // String says the reason in a few words.
@@ -72,6 +75,9 @@ func (r Reason) String() string {
 		return r.Behind + " comes first"
 	case NoRoom:
 		return "waits for room: the queue is full"
+	}
+	if r.Threads != "" {
+		return "waits for a thread: " + r.Threads
 	}
 	return "could start: no thread has come for it"
 }
@@ -119,8 +125,11 @@ func (k *Kernel) Step() uint64 { return k.step }
 
 // Why returns why a waiting request waits. It asks no guard.
 func (k *Kernel) Why(r *Request) Reason {
-	if r.state == AtDoor {
+	switch r.state {
+	case AtDoor:
 		return Reason{Cause: NoRoom}
+	case Threadless:
+		return Reason{Cause: NoThread, Threads: "none is free"}
 	}
 	reason := k.whyHere(r)
 	a := k.answerOf(r)
@@ -227,7 +236,7 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 				if c.r == r {
 					continue
 				}
-				if r.state == AtGate || k.comesFirst(c, candidate{r: r, due: k.due(r)}) {
+				if r.state == AtGate || r.state == Threadless || k.comesFirst(c, candidate{r: r, due: k.due(r)}) {
 					if !found(c.r) {
 						return
 					}
@@ -350,11 +359,11 @@ type Cursor struct {
 	k        *Kernel
 	next     *Cursor
 	until    uint64 // visit no request that arrived later
-	where    State  // AtDoor, AtGate, Inside: the way of a request, so that none is missed
+	where    State  // AtDoor, Threadless, AtGate, Inside: the way of a request, so that none is missed
 	op       int
 	at       *Request
 	position int
-	ones     map[uint64]bool // the arrivals seen at the door; and of scoped operations those at the gate
+	ones     map[uint64]bool // the arrivals seen at the door, or that have come without a thread; and of scoped operations those at the gate
 	seen     [][]span        // per operation, of the others: the arrivals seen at the gate
 	moved    bool            // what it stood on has left, perhaps to the inside
 	done     bool
@@ -382,8 +391,8 @@ func (c *Cursor) Close() {
 
 // Next visits up to n more requests and reports whether there may be others.
 // Position counts from 1 within what the request waits in: the door or the gate of
-// its operation, in order of arrival; or inside, in the order in which those that
-// are open would start.
+// its operation, in order of arrival; without a thread, among all those; or inside, in
+// the order in which those that are open would start.
 func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) bool {
 	for ; n > 0 && !c.done; n-- {
 		for c.at == nil {
@@ -411,13 +420,13 @@ func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
 	case c.ones[r.arrival]:
 		return true
-	case c.where == AtDoor, c.where == AtGate && c.k.queues[r.Op].scoped: // from there some go inside, and others between them do not
+	case c.where <= Threadless, c.where == AtGate && (r.marks.has(manned) || c.k.queues[r.Op].scoped): // from there some go inside, and others between them do not
 		if c.ones == nil {
 			c.ones = map[uint64]bool{}
 		}
 		c.ones[r.arrival] = true
 	case c.where == Inside:
-		return r.came > 0 && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
+		return r.came > 0 && !r.marks.has(manned) && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
 	case len(seen) == 0 || c.moved:
 		// Those it would have met next have gone inside unseen: a new span.
 		c.seen[r.Op], c.moved = append(seen, span{r.arrival, r.arrival}), false
@@ -430,13 +439,17 @@ func (c *Cursor) again(r *Request) bool {
 // advance moves to the next queue.
 func (c *Cursor) advance() bool {
 	c.position = 0
-	if c.op++; c.op == len(c.k.queues) {
+	if c.op++; c.op == len(c.k.queues) || c.where == Threadless { // of which there is one list
 		if c.where == Inside {
 			c.done = true
 			return false
 		}
 		c.where++
 		c.op = 0
+	}
+	if c.where == Threadless {
+		c.at = c.k.threadless.first
+		return true
 	}
 	q := &c.k.queues[c.op]
 	c.at = map[State]*list{AtDoor: &q.door, AtGate: &q.gate, Inside: &q.inside}[c.where].first

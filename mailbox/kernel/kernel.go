@@ -21,6 +21,9 @@
 // joined by latecomers. A request that is requeued is inside already: it joins
 // behind those inside and before those at the gate.
 //
+// Where threads are assigned on arrival, one that has none waits before the gate: see
+// ArriveThreadless.
+//
 // # When a request starts
 //
 // A waiting request starts when
@@ -178,6 +181,8 @@ type Kernel struct {
 	running    list
 	runningOps some // operations of which at least one runs
 
+	threadless list // requests that wait for a thread, of all operations
+
 	failed list  // requests that Next has yet to report as failed
 	closed error // set once the object takes no more requests
 	held   bool  // nothing starts: see Hold
@@ -323,6 +328,7 @@ func (k *Kernel) register(r *Request) *queue {
 	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
 	r.bypassed = 0
+	r.marks &= extra
 	r.answer.stamp = 0
 	r.rest = k.rests
 	k.total++
@@ -444,14 +450,27 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 
 // Jam says that there is no thread for anybody before the next input, after NextFor has
 // failed with ErrNoThread. So all who wait have to, and the queues are brought back within
-// their bounds, as by Next when nothing more can start. It reports whether that changed
-// anything; then NextFor is to be asked again.
+// their bounds, as by Next when nothing more can start; and a Try that nothing bars is
+// refused, instead of waiting behind them. It reports whether that changed anything; then
+// NextFor is to be asked again.
 func (k *Kernel) Jam() bool {
+	refused := k.refuseTries()
 	if !k.bounded {
-		return false
+		return refused
 	}
 	back := k.turnBack()
-	return k.overflow() || back
+	return k.overflow() || back || refused
+}
+
+// refuseTries refuses those at the gate that could be decided, had anybody a thread.
+func (k *Kernel) refuseTries() (some bool) {
+	if k.tries == 0 {
+		return false
+	}
+	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+		some = k.strand(k.queues[op].gate.first, func(r *Request) bool { return !k.barsSurely(r) }) || some
+	}
+	return some
 }
 
 // Failed returns a request that has failed, and why; or nil if there is none. It
@@ -528,7 +547,7 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 	}
 	k.enter(r, one|indoors)
 	if r.state == Inside && k.full(r.Op) != nil {
-		r.extra = true
+		r.marks |= extra
 		k.extras = append(k.extras, r)
 	}
 }
@@ -712,13 +731,15 @@ func (k *Kernel) Withdraw(r *Request) bool {
 	return true
 }
 
-// Drop lets go of a request that has failed, so that Next does not report that.
-// If it has not failed, or that has been reported, nothing is changed.
-func (k *Kernel) Drop(r *Request) {
-	if r.state == Failed {
-		k.failed.remove(r)
-		r.state, r.err = Done, nil
+// Drop lets go of a request that has failed, so that Next does not report that, and
+// reports true. If it has not failed, or that has been reported, nothing is changed.
+func (k *Kernel) Drop(r *Request) bool {
+	if r.state != Failed {
+		return false
 	}
+	k.failed.remove(r)
+	r.state, r.err = Done, nil
+	return true
 }
 
 // Rerank gives a request another rank, and reports whether it was waiting; if not,
@@ -826,14 +847,12 @@ func (k *Kernel) Find(arrival uint64) *Request {
 	for op := range k.queues {
 		q := &k.queues[op]
 		for _, l := range [...]*list{&q.inside, &q.gate, &q.door} {
-			for r := l.first; r != nil; r = r.next {
-				if r.arrival == arrival {
-					return r
-				}
+			if r := l.find(arrival); r != nil {
+				return r
 			}
 		}
 	}
-	return nil
+	return k.threadless.find(arrival)
 }
 
 // Idle reports whether nothing waits and nothing runs.
@@ -843,7 +862,7 @@ func (k *Kernel) Idle() bool {
 
 // Waits reports whether any request waits, or has failed and is not yet reported.
 func (k *Kernel) Waits() bool {
-	return k.inside.n > 0 || k.gated.n > 0 || k.failed.first != nil || k.doors > 0
+	return k.inside.n > 0 || k.gated.n > 0 || k.failed.first != nil || k.doors > 0 || k.threadless.first != nil
 }
 
 // Runs reports whether any request runs.
@@ -972,7 +991,7 @@ func (k *Kernel) leave(r *Request) {
 
 // leaveOther is leave where it takes more.
 func (k *Kernel) leaveOther(q *queue, r *Request) {
-	if r.extra {
+	if r.marks.has(extra) {
 		k.notExtra(r)
 	}
 	k.take(q, r, one)
@@ -987,6 +1006,11 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	switch r.state {
 	case AtDoor:
 		k.leaveDoor(q, r)
+		q.length.Add(-shorter)
+		return
+	case Threadless:
+		k.total--
+		k.leaveThreadless(q, r)
 		q.length.Add(-shorter)
 		return
 	case AtGate:
@@ -1059,7 +1083,7 @@ func (k *Kernel) fail(r *Request, err error) {
 
 // evict reports one waiting request of a closed object as failed.
 func (k *Kernel) evict() (*Request, error) {
-	r := (*Request)(nil)
+	r := k.threadless.first
 	for op := range k.queues {
 		q := &k.queues[op]
 		for _, head := range [...]*Request{q.inside.first, q.gate.first, q.door.first} {

@@ -8,6 +8,8 @@ const (
 	Fresh State = iota
 	// AtDoor requests wait for room in a queue that is full.
 	AtDoor
+	// Threadless requests wait for a thread, before they are considered.
+	Threadless
 	// AtGate requests wait outside for what conflicts with them to end.
 	AtGate
 	// Inside requests wait in the queue of their operation.
@@ -33,7 +35,7 @@ type Request struct {
 	answer     answer // of a guard over arguments
 	bypassed   int32
 	state      State
-	extra      bool // among Kernel.extras
+	marks      marks
 
 	// Try requests never wait inside: once nothing that runs conflicts with
 	// them they start, or fail with *Refused.
@@ -59,6 +61,18 @@ type Request struct {
 	Claim *Claim
 }
 
+// marks are what is noted of a request, in one byte: with it the fields that are looked at
+// when very many wait end with a word.
+type marks uint8
+
+const (
+	extra  marks = 1 << iota // among Kernel.extras
+	bare                     // has come without a thread, and has got none: Threadless, or AtDoor
+	manned                   // has come without, and got one: others may be inside that came to the gate later
+)
+
+func (m marks) has(some marks) bool { return m&some != 0 }
+
 // State returns where the request is.
 func (r *Request) State() State { return r.state }
 
@@ -66,7 +80,7 @@ func (r *Request) State() State { return r.state }
 func (r *Request) Ended() bool { return r.state == Done }
 
 // Waits reports whether the request is in a queue.
-func (r *Request) Waits() bool { return r.state == AtDoor || r.state == AtGate || r.state == Inside }
+func (r *Request) Waits() bool { return r.state >= AtDoor && r.state <= Inside }
 
 // Arrival returns the request's place in the order of arrivals at its object,
 // counted from 1; it identifies the request there. One that has been requeued
@@ -126,6 +140,16 @@ func (l *list) squeeze(r *Request) {
 		at.prev.next = r
 	}
 	at.prev = r
+}
+
+// find returns the request with the arrival number, or nil.
+func (l *list) find(arrival uint64) *Request {
+	for r := l.first; r != nil; r = r.next {
+		if r.arrival == arrival {
+			return r
+		}
+	}
+	return nil
 }
 
 func (l *list) remove(r *Request) {

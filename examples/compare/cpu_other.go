@@ -1,9 +1,0 @@
-//go:build !unix
-
-package main
-
-import "time"
-
-// cpuTime returns the CPU time that this process has used, and whether it is
-// known: it is not here.
-func cpuTime() (time.Duration, bool) { return 0, false }

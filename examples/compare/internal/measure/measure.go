@@ -1,0 +1,181 @@
+// Package measure lets callers use objects for some time, and takes the figures.
+package measure
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/sluice-go/sluice/examples/compare/internal/model"
+	"github.com/sluice-go/sluice/examples/compare/internal/object"
+	"github.com/sluice-go/sluice/examples/compare/internal/trace"
+	"github.com/sluice-go/sluice/examples/compare/internal/workload"
+)
+
+// Tally is what was measured of a workload under a model, in one or more turns.
+type Tally struct {
+	Workload *workload.Workload
+	Model    *model.Model
+	Callers  int
+	Patience time.Duration // with callers that do not come back
+
+	Ops      int64
+	ByCaller []int64
+	Wall     time.Duration
+	CPU      time.Duration
+	Mallocs  uint64
+	Latency  *hdrhistogram.Histogram // in nanoseconds
+	Problem  error                   // the first; nil if all turns were correct
+	Spans    []trace.Span            // of Trace
+	Threads  trace.Threads           // of Trace
+}
+
+// New returns an empty tally.
+func New(w *workload.Workload, m *model.Model, callers int, patience time.Duration) *Tally {
+	return &Tally{Workload: w, Model: m, Callers: callers, Patience: patience, ByCaller: make([]int64, callers), Latency: newHistogram()}
+}
+
+// newHistogram keeps latencies of 1 ns to an hour to 1 %.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(time.Hour), 2)
+}
+
+// Measure lets callers use new objects for some time, or until ctx ends, and adds
+// what it saw to the tally. Callers that have not come back some patience after the
+// end are left alone, and count as a problem.
+func (t *Tally) Measure(ctx context.Context, d time.Duration) {
+	s, err := t.Workload.Subject.Open(t.Model, t.Workload.Setting(t.Callers))
+	if err != nil {
+		t.fault(err)
+		return
+	}
+	crew := newCrew(s, t, nil)
+	runtime.GC() // what the run before has left shall not be paid for here
+	mallocsBefore := mallocs()
+	cpuBefore, _ := cpuTime()
+	begun := crew.work(ctx, d)
+	// What ends from now on is not counted, so that neither is its time.
+	t.Wall += time.Since(begun)
+	cpuAfter, _ := cpuTime()
+	t.CPU += cpuAfter - cpuBefore
+	t.Mallocs += mallocs() - mallocsBefore
+	if !t.finish(s, crew) {
+		return
+	}
+	for i, h := range crew.hands {
+		t.Ops += h.ops
+		t.ByCaller[i] += h.ops
+		t.Latency.Merge(h.latency)
+	}
+}
+
+// Trace is Measure for the way of each request, and the figures of the threads. It
+// ends early when the trace is full. Its times are for looking at: recording them
+// takes a microsecond or two of each request, partly within the body.
+func (t *Tally) Trace(ctx context.Context, d time.Duration) {
+	settle()
+	log := trace.New(t.Callers)
+	s, err := t.Workload.Subject.Open(t.Model, t.Workload.Setting(t.Callers))
+	if err != nil {
+		t.fault(err)
+		return
+	}
+	crew := newCrew(s, t, log)
+	log.Begin()
+	crew.work(ctx, d)
+	if t.finish(s, crew) {
+		t.Spans = log.Spans()
+		t.Threads = trace.Count(t.Spans, t.Model.Rule, t.Workload.Objects)
+		t.Threads.Goroutines = log.Goroutines()
+	}
+}
+
+// finish calls the crew back and looks at the books. It is false if somebody is
+// still out there, so that nothing may be looked at.
+func (t *Tally) finish(s *model.Session, c *crew) bool {
+	if missing := c.stop(s, t.Patience); missing > 0 {
+		t.fault(fmt.Errorf("%d of %d callers never came back", missing, t.Callers))
+		return false
+	}
+	for _, h := range c.hands {
+		t.fault(h.problem)
+	}
+	t.fault(s.End())
+	t.fault(s.Audit())
+	return true
+}
+
+// fault keeps err if it is the first.
+func (t *Tally) fault(err error) {
+	if t.Problem == nil {
+		t.Problem = err
+	}
+}
+
+// Fairness returns Jain's index of the operations of the callers: 1 if all have
+// ended as many, 1/n if one of n has ended all; 0 if none has.
+func (t *Tally) Fairness() float64 {
+	var sum, squares float64
+	for _, n := range t.ByCaller {
+		sum += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(t.ByCaller)) * squares)
+}
+
+// sampled is the interval of the calls whose latency is taken where the clock would
+// cost as much as the call.
+const sampled = 13
+
+// Every says of every how-many-th call the latency is taken.
+func Every(w *workload.Workload) int {
+	if w.Short() {
+		return sampled
+	}
+	return 1
+}
+
+// mallocs returns how many objects the process has allocated.
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}
+
+// Cores returns how many cores two goroutines get that do nothing but spin; 0 if
+// that is not known.
+func Cores(d time.Duration) float64 {
+	before, known := cpuTime()
+	if !known {
+		return 0
+	}
+	start := time.Now()
+	var spinners sync.WaitGroup
+	for range 2 {
+		spinners.Go(func() {
+			for time.Since(start) < d {
+				object.Spin(1000)
+			}
+		})
+	}
+	spinners.Wait()
+	wall := time.Since(start)
+	after, _ := cpuTime()
+	return float64(after-before) / float64(wall)
+}
+
+// settle waits a moment for the goroutines of the run before to end, so that they are
+// not taken for some of this one.
+func settle() {
+	for last, i := -1, 0; i < 20 && runtime.NumGoroutine() != last; i++ {
+		last = runtime.NumGoroutine()
+		time.Sleep(time.Millisecond)
+	}
+}

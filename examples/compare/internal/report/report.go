@@ -1,0 +1,150 @@
+// Package report says what was measured: on the terminal, as JSON, and as a page of
+// HTML.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/sluice-go/sluice/examples/compare/internal/measure"
+	"github.com/sluice-go/sluice/examples/compare/internal/model"
+	"github.com/sluice-go/sluice/examples/compare/internal/trace"
+	"github.com/sluice-go/sluice/examples/compare/internal/workload"
+)
+
+// Report is the result of the program. Its names in JSON are stable.
+type Report struct {
+	Go          string      `json:"go"`
+	GOMAXPROCS  int         `json:"gomaxprocs"`
+	Cores       float64     `json:"cores"` // that two spinning goroutines got; 0 if not known
+	Seconds     float64     `json:"seconds_per_run"`
+	Turns       int         `json:"turns"`
+	OK          bool        `json:"ok"`
+	Interrupted bool        `json:"interrupted"`
+	Workloads   []*Workload `json:"workloads"`
+}
+
+// Workload is what was measured of a workload.
+type Workload struct {
+	Name      string   `json:"workload"`
+	About     string   `json:"about"`
+	Mix       string   `json:"mix"`
+	Callers   int      `json:"callers"`
+	Objects   int      `json:"objects"`
+	Arrival   string   `json:"arrival"`
+	Every     int      `json:"latency_of_every"` // how-many-th call
+	Cores     float64  `json:"cores"`            // as above, just before
+	Runs      []Row    `json:"runs"`
+	ByCallers []Point  `json:"by_callers,omitempty"`
+	ByReads   []Point  `json:"by_read_share,omitempty"`
+	Reads     bool     `json:"has_read_share"`
+	Ops       []string `json:"operations"`
+
+	traces []traced   // until the workload is added to a report
+	Lines  []timeline `json:"-"`
+}
+
+// traced is the trace of a model.
+type traced struct {
+	model *model.Model
+	spans []trace.Span
+}
+
+// Row is the result of a model in a workload. Figures that could not be measured are
+// 0.
+type Row struct {
+	Model     string        `json:"model"`
+	Family    model.Family  `json:"family"`
+	Ops       int64         `json:"ops"`
+	Seconds   float64       `json:"seconds"`
+	OpsPerSec float64       `json:"ops_per_second"`
+	Ratio     float64       `json:"ratio"` // of the throughput to that of the first row
+	P50       int64         `json:"p50_ns"`
+	P99       int64         `json:"p99_ns"`
+	P999      int64         `json:"p999_ns"`
+	CPU       float64       `json:"cpu_ns_per_op"`
+	Allocs    float64       `json:"allocs_per_op"`
+	Fairness  float64       `json:"fairness"` // Jain's index over the callers
+	Threads   trace.Threads `json:"threads"`
+	OK        bool          `json:"ok"`
+	Problem   string        `json:"problem,omitempty"`
+	Cannot    string        `json:"cannot,omitempty"` // why the model cannot run the workload
+}
+
+// Point is a row at some number of callers, or some share of reads.
+type Point struct {
+	X float64 `json:"x"`
+	Row
+}
+
+// NewRow returns the row of a tally.
+func NewRow(t *measure.Tally) Row {
+	r := Row{
+		Model: t.Model.Name, Family: t.Model.Family, Ops: t.Ops, Seconds: t.Wall.Seconds(),
+		Threads: t.Threads, Fairness: t.Fairness(), OK: t.Problem == nil,
+	}
+	var cannot *model.CannotError
+	switch {
+	case errors.As(t.Problem, &cannot):
+		r.OK, r.Cannot = true, cannot.Reason
+	case t.Problem != nil:
+		r.Problem = t.Problem.Error()
+	}
+	if t.Ops > 0 {
+		r.OpsPerSec = float64(t.Ops) / t.Wall.Seconds()
+		r.Allocs = float64(t.Mallocs) / float64(t.Ops)
+		r.CPU = float64(t.CPU) / float64(t.Ops)
+		r.P50, r.P99 = t.Latency.ValueAtPercentile(50), t.Latency.ValueAtPercentile(99)
+		r.P999 = t.Latency.ValueAtPercentile(99.9)
+	}
+	return r
+}
+
+// Add adds the tally of a model at the workload's own number of callers and shares.
+func (w *Workload) Add(t *measure.Tally) {
+	r := NewRow(t)
+	w.Runs = append(w.Runs, r)
+	if base := w.Runs[0].OpsPerSec; base > 0 {
+		w.Runs[len(w.Runs)-1].Ratio = r.OpsPerSec / base
+	}
+	w.traces = append(w.traces, traced{t.Model, t.Spans})
+}
+
+// JSON writes the report as JSON.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// NewWorkload returns the result of a workload, to which tallies are to be added.
+func NewWorkload(w *workload.Workload, callers int, cores float64) *Workload {
+	r := &Workload{
+		Name: w.Name, About: w.About, Mix: w.Mix(), Callers: callers, Objects: w.Objects, Arrival: w.Arrival.String(),
+		Every: measure.Every(w), Cores: cores,
+	}
+	_, r.Reads = w.ReadShare()
+	for _, op := range w.Subject.Operations {
+		r.Ops = append(r.Ops, op.Name)
+	}
+	return r
+}
+
+// Add adds the result of a workload.
+func (r *Report) Add(w *Workload) {
+	w.Lines, w.traces = w.timelines(), nil
+	r.Workloads = append(r.Workloads, w)
+	for _, rows := range [][]Row{w.Runs, rowsOf(w.ByCallers), rowsOf(w.ByReads)} {
+		for _, row := range rows {
+			r.OK = r.OK && row.OK
+		}
+	}
+}
+
+func rowsOf(points []Point) (rows []Row) {
+	for _, p := range points {
+		rows = append(rows, p.Row)
+	}
+	return rows
+}

@@ -1,0 +1,132 @@
+package conflicttest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/objecttest"
+)
+
+// request is an operation with an argument, which runs on a state without an object.
+type request[T any] struct {
+	op  activeobject.Declaration[T]
+	arg any
+}
+
+func (c *checker[T]) request(t *rapid.T, i int) request[T] {
+	op := c.operations[i]
+	return request[T]{op, c.arguments[op.Name].draw(t)}
+}
+
+func (r request[T]) String() string {
+	if _, none := r.arg.(activeobject.None); none {
+		return r.op.Name + "()"
+	}
+	return fmt.Sprintf("%s(%#v)", r.op.Name, r.arg)
+}
+
+// open reports whether the guard holds.
+func (r request[T]) open(s *T) bool { return r.op.Guard.Ask(s, r.arg) == "" }
+
+// guard names the guard.
+func (r request[T]) guard() string {
+	return fmt.Sprintf("guard %q of %s", r.op.Guard.Name(), r.op.Name)
+}
+
+// waits is the outcome of a request that cannot start.
+const waits = "waits"
+
+// answer is what a body has come to. The zero one is that of a body that has ended its
+// goroutine.
+type answer struct {
+	returned bool
+	value    any
+	err      error
+	panicked any
+}
+
+// body runs it on a goroutine of the caller's, which it may end.
+func (r request[T]) body(s *T, a *answer) {
+	defer func() {
+		if !a.returned {
+			a.panicked = recover()
+		}
+	}()
+	a.value, a.err = r.op.Body(s, context.Background(), r.arg)
+	a.returned = true
+}
+
+// run runs the body, whatever it does, and describes its result.
+func (r request[T]) run(s *T) string {
+	var a answer
+	var done sync.WaitGroup
+	done.Go(func() { r.body(s, &a) })
+	done.Wait()
+	return a.String()
+}
+
+// String describes the result. It looks at what that leads to, which may be a part of
+// the state: so nothing must run.
+func (a *answer) String() string {
+	switch {
+	case a.panicked != nil:
+		return fmt.Sprintf("panicked: %v", a.panicked)
+	case !a.returned:
+		return "ended its goroutine"
+	case a.err != nil:
+		return fmt.Sprintf("error %q", a.err)
+	}
+	if _, none := a.value.(activeobject.None); none {
+		return "done"
+	}
+	return flat(objecttest.Dump(a.value))
+}
+
+// flat writes a dump on one line.
+func flat(dump string) string {
+	return strings.TrimPrefix(strings.ReplaceAll(dump, "\n", ", "), ". = ")
+}
+
+// outcome is what two requests have come to.
+type outcome struct {
+	results [2]string // by the position in the pair
+	state   string
+}
+
+func (o outcome) ran() bool { return o.results[0] != waits && o.results[1] != waits }
+
+// trial is a generated state and two requests.
+type trial[T any] struct {
+	*checker[T]
+	make     func() *T
+	requests [2]request[T]
+}
+
+// trial makes one of a pair. It reports false if the requests conflict, by their arguments.
+func (c *checker[T]) trial(t *rapid.T, p pair) (*trial[T], bool) {
+	a, b := c.request(t, p[0]), c.request(t, p[1])
+	return &trial[T]{c, c.states(t), [2]request[T]{a, b}}, !c.table.Clash(p[0], a.arg, p[1], b.arg)
+}
+
+// inOrder runs a request of the two, and then the other one. If patient, who has to wait
+// is asked again after the other.
+func (t *trial[T]) inOrder(first int, patient bool) outcome {
+	s := t.make()
+	o := outcome{results: [2]string{waits, waits}}
+	turns := []int{first, 1 - first}
+	if patient {
+		turns = append(turns, first)
+	}
+	for _, i := range turns {
+		if o.results[i] == waits && t.requests[i].open(s) {
+			o.results[i] = t.requests[i].run(s)
+		}
+	}
+	o.state = t.fingerprint(s)
+	return o
+}
