@@ -263,3 +263,20 @@ func TestWhoIsLetInLaterKeepsHisPlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, first, r)
 }
+
+// Who has come later, and is inside already, is in nobody's way who waits outside.
+func TestWhoHasComeLaterIsNotInTheWay(t *testing.T) {
+	s, k := newStrip(&kernel.Rules{
+		Operations: []kernel.Operation{{Name: "work"}, {Name: "hold"}, {Name: "late", Kind: kernel.Entry, Guard: "open", Looks: guards.AtState}, {Name: "note"}},
+		Conflicts: guards.Exclusive("work", "hold", "late", "note").
+			Overlapping(byBounds("work"), byBounds("hold"), byBounds("late")).
+			Compatible(guards.Name("note"), guards.Name("work"), guards.Name("hold")),
+	})
+	holds := starts(t, k, s.request(1, stretch{0, 1}))
+	first := waits(t, k, s.request(0, stretch{0, 3}))
+	late := waits(t, k, s.request(2, stretch{2, 3}))
+	note := starts(t, k, s.request(3, stretch{}))
+	require.Equal(t, kernel.Inside, late.State())
+	require.Equal(t, []*kernel.Request{holds}, sorted(k.InTheWay(first)))
+	require.Equal(t, []*kernel.Request{holds, note}, sorted(k.InTheWay(late)))
+}

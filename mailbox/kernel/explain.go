@@ -216,7 +216,7 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 				for w := range k.considered(op) {
 					switch {
 					case w == r || !k.known(r, w) || !k.mayHold(w):
-					case r.state != AtGate && !k.comesFirst(candidate{r: w, due: k.due(w)}, candidate{r: r, due: k.due(r)}):
+					case (r.state != AtGate || w.came > r.came) && !k.comesFirst(candidate{r: w, due: k.due(w)}, candidate{r: r, due: k.due(r)}):
 						perhaps = w
 					case !found(w):
 						return
