@@ -511,11 +511,13 @@ func (s *reference) pick() *call {
 		}
 		failed := len(s.failed)
 		for _, c := range s.waiting(op) {
-			skip := c == first || (s.each(op) || o.Family) && s.atBound(c)
+			// Those that are due have been looked at above; of a line, the first of them.
+			skip := c == first || s.each(op) && s.atBound(c) ||
+				o.Family && slices.Contains(s.inside, c) && s.atBound(c) && c == s.front(s.members(s.line(c)))
 			if !skip && slices.Contains(s.inside, c) && (!s.each(op) && !o.Family || s.mayBeOpen(c)) {
 				// Of a line the first may have to stay behind somebody at the gate whom one
 				// that was requeued need not mind, and who is due like it.
-				row = append(row, considered{call: c, wall: false, due: !s.each(op) && !o.Family && s.atBound(c)})
+				row = append(row, considered{call: c, wall: false, due: !s.each(op) && s.atBound(c)})
 			}
 			if o.Family && len(s.failed) > failed {
 				break // who has failed is told first
