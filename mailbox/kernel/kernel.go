@@ -1217,9 +1217,9 @@ func (k *Kernel) try(r *Request) (decided bool, err error) {
 // else the reason, or the failure of its guard. Nothing that runs conflicts with
 // r.
 func (k *Kernel) wouldWait(r *Request) error {
-	op := &k.rules.Operations[r.Op]
+	op, inner := &k.rules.Operations[r.Op], k.inner(r)
 	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
-		if !k.rules.Conflicts.Between(r.Op, other) || k.inner(r) {
+		if inner || !k.rules.Conflicts.Between(r.Op, other) {
 			continue
 		}
 		first := (*Request)(nil)
@@ -1235,8 +1235,10 @@ func (k *Kernel) wouldWait(r *Request) error {
 			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other].Name}
 		}
 	}
-	if other := k.outside(r); other != nil && !k.inner(r) {
-		return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
+	if !inner { // or else nobody is asked whom it passes anyway
+		if other := k.outside(r); other != nil {
+			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
+		}
 	}
 	if r.state == Failed {
 		return nil
