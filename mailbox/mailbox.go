@@ -37,7 +37,6 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -156,7 +155,7 @@ type Mailbox struct {
 	config  *Config
 	host    Host
 
-	mu     sync.Mutex
+	mu     exclusion
 	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
 	closed *closing                      // once the object takes no more requests
 	extras atomic.Pointer[extras]        // nil unless the object has any

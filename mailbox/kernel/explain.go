@@ -82,6 +82,15 @@ func (r Reason) String() string {
 	return "could start: no thread has come for it"
 }
 
+// Latest yields the requests that have been started last, up to n of those that run.
+func (k *Kernel) Latest(n int) iter.Seq[*Request] {
+	return func(yield func(*Request) bool) {
+		for r := k.running.last; r != nil && n > 0 && yield(r); r = r.prev {
+			n--
+		}
+	}
+}
+
 // Running yields the requests that run, in the order of their start. Those
 // announced by Begin are not among them, but with Unseen.
 func (k *Kernel) Running() iter.Seq[*Request] {
