@@ -82,6 +82,7 @@ type rare struct {
 	view  *Candidate // as its policy sees it, if that wants to
 	hop   *Hop       // its body has asked for this, and has returned
 	trail *trail     // it has been requeued
+	kept  *trail     // the trail, or that of an earlier life
 	// thread was reserved for it, at an object that fans out; guarded by mu.
 	thread *thread
 }
@@ -157,7 +158,11 @@ func (r *Request) Forget() {
 	}
 	if r.rare != nil {
 		r.Body = r.Home()
-		*r.rare = rare{}
+		kept := r.rare.kept
+		if r.rare.trail != nil {
+			*kept = trail{}
+		}
+		*r.rare = rare{kept: kept}
 	}
 	r.Fresh()
 }
