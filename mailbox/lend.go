@@ -7,8 +7,8 @@ package mailbox
 // until it comes, who conflicts with it waits, and so does everybody behind him. Those are
 // granted at once later, stand far back in turn, and whoever comes then finds the next convoy.
 //
-// So who is about to wait at the object lends his goroutine to those first who have been granted and
-// have not begun, and whose caller finds the result when he comes:
+// So who is about to wait at the object lends his goroutine first to those whom he waits for, who have
+// been granted and have not begun, and whose caller finds the result when he comes:
 //
 //	         grant              the caller comes
 //	(own) ──────────► granted ───────────────────► (own), and runs
@@ -34,6 +34,18 @@ package mailbox
 // Either the caller says that he waits before the swap, and is sent a token, or he finds what has been
 // swapped in. The channel has room for a token: the first, for the grant, has been taken by
 // then, as the caller has come.
+//
+// # Nobody is kept from what he could do
+//
+// Whoever lends himself runs what his own request conflicts with, so that it cannot be granted before
+// that has ended: he would have stood still. (If he runs what one conflicts with that comes
+// before his, and that one is withdrawn, his may be granted meanwhile. Then it is late by what is left of one leaf
+// body, unless it is lent in turn.) If he took whatever has been granted, two bodies that are
+// compatible would run one after the other, on one goroutine; and for ever, if the first is to meet the
+// second.
+//
+// What it does cost him is that he sees the end of his context between two bodies only, and
+// that his goroutine ends with a body that calls runtime.Goexit.
 const (
 	own      uint32 = iota // nobody but the caller runs it
 	granted                // its caller has been told to run it, and has not begun
@@ -77,15 +89,14 @@ func (r *Request) leave(stage uint32) {
 	}
 }
 
-// help lends the goroutine of r's caller, who is inside no object and is about to wait for r. An end
-// of his context is seen between two bodies.
+// help lends the goroutine of r's caller, who is inside no object and is about to wait for r.
 //
 // If one of them ends the goroutine, r is forsaken, like one whose body does.
 func (m *Mailbox) help(r *Request) {
 	x := m.fanned()
 	for n := m.config.Lend; n > 0 && x.unbegun.Load() > 0 && len(r.wake) == 0 && r.gone() == nil; n-- {
 		m.mu.Lock()
-		other := m.unbegun()
+		other := m.unbegun(r)
 		m.mu.Unlock()
 		if other == nil {
 			return
@@ -107,14 +118,15 @@ func (m *Mailbox) help(r *Request) {
 	}
 }
 
-// unbegun returns a request that has been granted, and which the caller, who holds mu, is to run
-// now; or nil. It looks at the last ones, whose goroutines will be the last to come.
-func (m *Mailbox) unbegun() *Request {
+// unbegun returns a request that r waits for, that has been granted, and that r's caller, who
+// holds mu, is to run now; or nil. It looks at the last ones, whose goroutines will be the last
+// to come.
+func (m *Mailbox) unbegun(r *Request) *Request {
 	const far = 16
-	for next := range m.kernel().Latest(far) {
-		r := next.Record.(*Request)
-		if r.stage.Load() == granted && r.gone() == nil && r.stage.CompareAndSwap(granted, lent) {
-			return r
+	for next := range m.kernel().Holding(&r.Request, far) {
+		other := next.Record.(*Request)
+		if other.stage.Load() == granted && other.gone() == nil && other.stage.CompareAndSwap(granted, lent) {
+			return other
 		}
 	}
 	return nil

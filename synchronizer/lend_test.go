@@ -152,3 +152,37 @@ func TestNobodyLendsHimselfToARequestWhoseContextHasEnded(t *testing.T) {
 		require.Equal(t, []string{"first", "second"}, notes(t, o), "it had begun before")
 	}
 }
+
+// Who waits for something else parks: what has been granted is compatible with his own request,
+// which may be granted any time.
+func TestNobodyLendsHimselfToWhatHeDoesNotWaitFor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	type gate struct{ open bool }
+	gates := activeobject.NewType[gate]("gate")
+	look := activeobject.Function(gates, "look", func(*gate, None) (string, error) { return goroutine(), nil })
+	pass := activeobject.Entry(gates, "pass", activeobject.Do(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
+	work := activeobject.ProcedureCtx(gates, "work", func(_ *gate, _ context.Context, until func()) (None, error) { until(); return none, nil })
+	set := activeobject.Procedure(gates, "set", activeobject.Put(func(g *gate, open bool) { g.open = open }))
+	o := activeobject.Must(synchronizer.New(newSystem(t), gates, &gate{}, synchronizer.Conflicts(gates.Conflicts().Compatible(look, pass))))
+	type who struct{ by, ran string }
+	for range 20 {
+		looked, passed := make(chan who, 1), make(chan error, 1)
+		go func() {
+			must(work.Call(background, o, func() {
+				go func() {
+					ran, err := look.Call(background, o, none)
+					must(none, err)
+					looked <- who{goroutine(), ran}
+				}()
+				objecttest.Waiting(t, o, look, 1)
+			}))
+			_, err := pass.Call(background, o, none)
+			passed <- err
+		}()
+		w := soon(t, looked)
+		require.Equal(t, w.by, w.ran)
+		must(set.Call(background, o, true))
+		require.NoError(t, soon(t, passed))
+		must(set.Call(background, o, false))
+	}
+}

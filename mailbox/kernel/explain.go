@@ -82,10 +82,22 @@ func (r Reason) String() string {
 	return "could start: no thread has come for it"
 }
 
-// Latest yields the requests that have been started last, up to n of those that run.
-func (k *Kernel) Latest(n int) iter.Seq[*Request] {
+// Holding yields those of the n requests started last that run and that r waits for: it
+// cannot start before they have ended, since it conflicts with them; or does not, unless
+// another one leaves that waits outside and comes before it. It asks nothing.
+func (k *Kernel) Holding(r *Request, n int) iter.Seq[*Request] {
 	return func(yield func(*Request) bool) {
-		for r := k.running.last; r != nil && n > 0 && yield(r); r = r.prev {
+		if !r.Waits() {
+			return
+		}
+		first := (*Request)(nil)
+		if !k.inner(r) {
+			first = k.outsideAfter(nil, r, k.known)
+		}
+		for other := k.running.last; other != nil && n > 0; other = other.prev {
+			if (k.impedes(r, other) || first != nil && k.impedes(first, other)) && !yield(other) {
+				return
+			}
 			n--
 		}
 	}
