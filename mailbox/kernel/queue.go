@@ -32,12 +32,14 @@ type queue struct {
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
 	since   uint64
-	due     int // requests with a guard of their own that have been bypassed as often as allowed
-	members map[any]*line
-	lines   tree   // the members, by their first requests
-	kept    bool   // some operation declares which keys it opens
-	fresh   uint64 // if kept: the version since which every no stands
-	stands  uint64 // what fresh was before the keys are told that were opened
+	due     int // requests inside that are counted one by one, and have been bypassed as often as allowed
+	// Likewise of those at the gate, where all start that are compatible.
+	dueOutside int
+	members    map[any]*line
+	lines      tree   // the members, by their first requests
+	kept       bool   // some operation declares which keys it opens
+	fresh      uint64 // if kept: the version since which every no stands
+	stands     uint64 // what fresh was before the keys are told that were opened
 
 	counters
 }
@@ -271,7 +273,11 @@ func (k *Kernel) note(a *answer, op int, falsePart string) {
 // front returns the request of a line that would start first if its guard held.
 func (k *Kernel) front(q *queue, l *line) *Request {
 	if k.rules.MaxBypass > 0 {
-		if old := l.oldest(q); old != nil && k.due(old) {
+		if k.rules.AllCompatible {
+			if due := k.frontDue(q, l); due != nil {
+				return due
+			}
+		} else if old := l.oldest(q); old != nil && k.due(old) {
 			return old
 		}
 	}
