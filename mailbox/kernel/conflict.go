@@ -242,7 +242,7 @@ func (k *Kernel) clash(r, other *Request) bool {
 
 // Found reports whether InTheWay may yield more for some request than before Found was last
 // called, though nobody has arrived: a predicate has said that it conflicts with another one,
-// somebody has come in by the door, or inside behind others.
+// somebody has come in by the door, or inside behind others, or to be at his bound.
 func (k *Kernel) Found() bool {
 	found := k.found
 	k.found = false

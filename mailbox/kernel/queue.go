@@ -32,14 +32,15 @@ type queue struct {
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
 	since   uint64
-	due     int // requests inside that are counted one by one, and have been bypassed as often as allowed
-	// Likewise of those at the gate, where all start that are compatible.
-	dueOutside int
-	members    map[any]*line
-	lines      tree   // the members, by their first requests
-	kept       bool   // some operation declares which keys it opens
-	fresh      uint64 // if kept: the version since which every no stands
-	stands     uint64 // what fresh was before the keys are told that were opened
+	// Requests inside that are counted one by one, and have been bypassed as often as allowed;
+	// and likewise at the gate, where all start that are compatible.
+	due, dueOutside int32
+
+	members map[any]*line
+	lines   tree   // the members, by their first requests
+	kept    bool   // some operation declares which keys it opens
+	fresh   uint64 // if kept: the version since which every no stands
+	stands  uint64 // what fresh was before the keys are told that were opened
 
 	counters
 }
