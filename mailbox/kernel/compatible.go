@@ -31,9 +31,10 @@ import "iter"
 //
 // # Who could come in
 //
-// One at the gate that could be let in is to be considered with those inside. So when it is the turn of
-// one that came after it, and conflicts with it, nobody starts any more before admit has let
-// it in.
+// One at the gate that could be let in is to be considered with those inside. So when it is the
+// turn of one that came after it, and conflicts with it, nobody starts any more before admit has
+// let it in. (Not by skipping the one whose turn it is: it may stand for others of its operation,
+// who came before, and whom the policy prefers to those that would be next.)
 //
 // A Try is considered last: it is decided when nobody can start who waits inside, and all have
 // been let in who can be. Then whoever waits, waits for what runs, for its guard, or for one that
@@ -176,13 +177,14 @@ func (k *Kernel) dueAhead(op int, r *Request) *Request {
 	}
 	h := k.candidates(k.heads[:0], op, false)
 	k.heads = h
-	defer clear(h)
+	first := (*Request)(nil)
 	for _, c := range h {
-		if k.precedes(c.r, r) && k.failed.last == failed {
-			return c.r
+		if first == nil && k.failed.last == failed && k.precedes(c.r, r) {
+			first = c.r
 		}
 	}
-	return nil
+	clear(h) // pin nobody
+	return first
 }
 
 // firstToEnter returns the first at the gate that can be let in and does not try, or nil, also

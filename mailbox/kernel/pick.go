@@ -122,8 +122,8 @@ func (e *ChoiceError) Error() string {
 // alsoDue appends the requests after first, in its queue, that have been bypassed
 // as often as allowed. If it may not ask, it takes those not known to be closed.
 // In a line there are none, for nobody is bypassed more often than the one that
-// has waited longest, or front has looked for the others; but a family has several lines, and requests with guards of
-// their own may have been open when first was not.
+// has waited longest, or front has found who is; but a family has several lines,
+// and requests with guards of their own may have been open when first was not.
 func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
 	q := &k.queues[first.Op]
 	switch {
