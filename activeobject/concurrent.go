@@ -25,6 +25,8 @@ type Concurrency struct {
 	Hard      bool
 	// Reentrant lets those in that are called from inside.
 	Reentrant bool
+	// AllCompatible lets requests pass those that wait for what runs.
+	AllCompatible bool
 }
 
 // Crew makes threads for one object each.

@@ -111,7 +111,7 @@ func Named(name string) Option { return func(s *settings) { s.name = name } }
 
 // MaxBypass bounds how often a later request may start while a waiting one's
 // guard is open; then nothing starts before it. With the default order, that of
-// arrival, it never happens at all. The bound must be at least 1.
+// arrival, it never happens at all, but at a Synchronizer. The bound must be at least 1.
 func MaxBypass(n int) Option {
 	return func(s *settings) {
 		s.maxBypass = n

@@ -356,7 +356,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		}
 		if s.concurrent.On {
 			changed.Conflicts = t.conflicts(s.concurrent.Table)
-			changed.Reentrant = s.concurrent.Reentrant
+			changed.Reentrant, changed.AllCompatible = s.concurrent.Reentrant, s.concurrent.AllCompatible
 		}
 		rules = &changed
 	}

@@ -111,6 +111,87 @@ func TestACircleOfWaitingIsFoundWhereRequestsConflictAndOnlyThere(t *testing.T) 
 	})
 }
 
+// Where all start that are compatible nobody waits behind a writer who waits for a reader.
+func TestWhereAllCompatibleStartAWriterWhoWaitsIsInNoCircle(t *testing.T) {
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		rs := newRooms()
+		nothing := func(context.Context) error { return nil }
+		options = append(options, synchronizer.AllCompatible())
+		x, y := newRoom(t, s, rs, rs.Conflicts(), options...), newRoom(t, s, rs, rs.Conflicts(), options...)
+		inside, go1, go2 := make(chan None), make(chan None), make(chan None)
+		reader := call(rs.read, x, func(ctx context.Context) error { // reads x, and then has y
+			inside <- none
+			<-go1
+			_, err := rs.a.Call(ctx, y, nothing)
+			return err
+		})
+		soon(t, inside)
+		writer := call(rs.a, x, nothing)
+		objecttest.Waiting(t, x, rs.a, 1)
+		other := call(rs.a, y, func(ctx context.Context) error { // has y, and reads x, past the writer
+			inside <- none
+			<-go2
+			_, err := rs.read.Call(ctx, x, nothing)
+			return err
+		})
+		soon(t, inside)
+		close(go1)
+		objecttest.Waiting(t, y, rs.a, 1)
+		close(go2)
+		require.NoError(t, soon(t, other))
+		require.NoError(t, soon(t, reader))
+		require.NoError(t, soon(t, writer))
+	})
+}
+
+// But with a bound he may come to be at it, and in the way of one who waits already: the circle
+// is closed by the start of another one, who waits for nobody.
+func TestACircleIsFoundThroughWhoHasComeToBeAtHisBound(t *testing.T) {
+	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
+		rs := newRooms()
+		nothing := func(context.Context) error { return nil }
+		table := rs.Conflicts().Compatible(rs.pass, rs.read)
+		options = append(options, synchronizer.AllCompatible(), activeobject.MaxBypass(1))
+		x, y := newRoom(t, s, rs, table, options...), newRoom(t, s, rs, table, options...)
+		inside, go1 := make(chan None), make(chan None)
+		reader := call(rs.read, x, func(ctx context.Context) error { // reads x, and then has y
+			inside <- none
+			<-go1
+			_, err := rs.a.Call(ctx, y, nothing)
+			return err
+		})
+		soon(t, inside)
+		other := call(rs.a, y, func(ctx context.Context) error { // has y, and waits for a guard of x
+			inside <- none
+			_, err := rs.pass.Call(ctx, x, none)
+			return err
+		})
+		soon(t, inside)
+		objecttest.Waiting(t, x, rs.pass, 1)
+		writer := call(rs.a, x, nothing) // waits for the reader, and is in nobody's way
+		objecttest.Waiting(t, x, rs.a, 1)
+		close(go1)
+		objecttest.Waiting(t, y, rs.a, 1)
+		require.NoError(t, soon(t, call(rs.read, x, nothing))) // passes the writer
+		select {
+		case err := <-reader:
+			if err != nil {
+				require.ErrorAs(t, err, new(*activeobject.DeadlockError))
+				require.NoError(t, soon(t, call(rs.set, x, true)))
+				require.NoError(t, soon(t, other))
+			} else {
+				require.ErrorAs(t, soon(t, other), new(*activeobject.DeadlockError))
+			}
+		case err := <-other:
+			require.ErrorAs(t, err, new(*activeobject.DeadlockError))
+			require.NoError(t, soon(t, reader))
+		case <-time.After(patience):
+			t.Fatal("nobody is told")
+		}
+		require.NoError(t, soon(t, writer))
+	})
+}
+
 // A request waits for all that come before it.
 func TestACircleThroughAnyOfThoseInFrontIsFound(t *testing.T) {
 	s, rs := newSystem(t), newRooms()

@@ -20,7 +20,8 @@
 // The scheduler selects every waiting request whose guard holds and that conflicts with
 // nothing that runs, and only then gives it a thread: none waits for a lock. Of two
 // requests that wait and conflict the first comes first, so that a stream of readers
-// starves no writer.
+// starves no writer. In the text it does: that is the option AllCompatible, which
+// activeobject.MaxBypass can bound.
 //
 // # Conflicts
 //

@@ -110,6 +110,40 @@ func ExampleNew_circle() {
 	// Output: true sluice: deadlock: north.report waits for north.report
 }
 
+// Readers pass a writer who waits for another reader, as in the text; here, no more than one.
+func ExampleAllCompatible() {
+	type page struct{}
+	pages := activeobject.NewType[page]("page")
+	read := activeobject.FunctionCtx(pages, "read", func(_ *page, ctx context.Context, turn func()) (activeobject.None, error) {
+		turn()
+		return activeobject.None{}, nil
+	})
+	write := activeobject.Procedure(pages, "write", activeobject.Do(func(*page) {}))
+
+	system := actor.NewSystem(actor.WithLogger(quiet))
+	defer system.Close(context.Background())
+	notes := activeobject.Must(synchronizer.New(system, pages, &page{}, synchronizer.AllCompatible(), activeobject.MaxBypass(1)))
+	ctx := context.Background()
+	begun, end := make(chan bool), make(chan bool)
+	stay := func() { begun <- true; <-end }
+	first := read.Send(ctx, notes, stay)
+	<-begun
+	written := write.Send(ctx, notes, activeobject.None{})
+	second := read.Send(ctx, notes, stay)
+	<-begun // it has passed the writer
+	third := read.Send(ctx, notes, func() {})
+	for _, w := range notes.Explain().Waiting {
+		fmt.Printf("%s (passed: %d): %s\n", w.Operation, w.Bypassed, w.Reason)
+	}
+	close(end)
+	for _, f := range []activeobject.Future[activeobject.None]{first, second, written, third} {
+		f.Await(ctx)
+	}
+	// Output:
+	// write (passed: 1): conflicts with read, running
+	// read (passed: 0): write comes first
+}
+
 // Requests run in worker actors, which are children of the object's.
 func ExampleActors() {
 	system := actor.NewSystem(actor.WithLogger(quiet))

@@ -168,6 +168,12 @@ func TestWhateverComesThoseThatConflictAreKeptApart(t *testing.T) {
 		"last in first out, inside": func(*synchronizer.Pool) []activeobject.Option {
 			return []activeobject.Option{activeobject.LIFO(), activeobject.MaxBypass(2), synchronizer.AllowReentrant()}
 		},
+		"all compatible": func(*synchronizer.Pool) []activeobject.Option {
+			return []activeobject.Option{synchronizer.AllCompatible()}
+		},
+		"all compatible, inside, bypasses": func(*synchronizer.Pool) []activeobject.Option {
+			return []activeobject.Option{synchronizer.AllCompatible(), activeobject.LIFO(), activeobject.MaxBypass(2), synchronizer.AllowReentrant()}
+		},
 		"bounded, inside": func(*synchronizer.Pool) []activeobject.Option {
 			return []activeobject.Option{activeobject.Bounded(4, activeobject.DropOldest), synchronizer.AllowReentrant()}
 		},

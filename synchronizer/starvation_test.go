@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/synchronizer"
 )
 
 // due is a context with a deadline, far away.
@@ -82,6 +83,97 @@ func TestAWriterIsPassedAsOftenAsTheBoundAllowsUnderEachPolicy(t *testing.T) {
 				require.EqualValues(t, 1+later, readers.Load())
 			})
 		})
+	}
+}
+
+// stream is readers who come and go hand over hand: the next one begins before the last leaves.
+type stream struct {
+	t     *testing.T
+	o     *activeobject.Object[room]
+	rs    rooms
+	ctx   context.Context
+	begun *atomic.Int32 // readers
+	leave chan None     // of the last one that has begun
+	ended <-chan error
+}
+
+// come has one more reader arrive, who stays until leave is closed.
+func (s *stream) come() (leave chan None, ended <-chan error) {
+	leave = make(chan None)
+	return leave, callWith(s.ctx, s.rs.read, s.o, func(context.Context) error { s.begun.Add(1); <-leave; return nil })
+}
+
+// flow lets n more readers in, and the ones before out.
+func (s *stream) flow(n int) {
+	s.t.Helper()
+	for range n {
+		before := s.begun.Load()
+		leave, ended := s.come()
+		until(s.t, "the next reader begins", func() bool { return s.begun.Load() > before })
+		s.dry()
+		s.leave, s.ended = leave, ended
+	}
+}
+
+// dry lets the last reader out.
+func (s *stream) dry() {
+	s.t.Helper()
+	if s.leave != nil {
+		close(s.leave)
+		require.NoError(s.t, soon(s.t, s.ended))
+		s.leave = nil
+	}
+}
+
+// With the option an unbroken stream of readers starves a writer, whatever the policy: it decides
+// among those who could start, and he never could. With a bound as many pass him as that
+// says; then they wait for him.
+func TestWhereAllCompatibleStartReadersStarveAWriterUnlessABoundIsSet(t *testing.T) {
+	const many, bound = 40, 3
+	for name, p := range partial {
+		for _, options := range [][]activeobject.Option{nil, {activeobject.MaxBypass(bound)}} {
+			bounded := options != nil
+			t.Run(name+map[bool]string{false: "", true: ", bounded"}[bounded], func(t *testing.T) {
+				everyThread(t, func(t *testing.T, system *actor.System, thread ...activeobject.Option) {
+					rs := newRooms()
+					o := newRoom(t, system, rs, rs.Conflicts(), append(slices.Concat(thread, options), p.policy, synchronizer.AllCompatible())...)
+					ctx := background
+					if p.prefer != nil {
+						ctx = p.prefer(ctx)
+					}
+					var begun, before atomic.Int32
+					readers := &stream{t: t, o: o, rs: rs, ctx: ctx, begun: &begun}
+					readers.flow(1)
+					writer := call(rs.a, o, func(context.Context) error { before.Store(begun.Load()); return nil })
+					objecttest.Waiting(t, o, rs.a, 1)
+					if !bounded {
+						readers.flow(many)
+						require.EqualValues(t, 1+many, begun.Load())
+						require.Empty(t, writer, "he still waits")
+						objecttest.Waiting(t, o, rs.a, 1)
+						readers.dry()
+						require.NoError(t, soon(t, writer))
+						require.EqualValues(t, 1+many, before.Load(), "all of them have passed him")
+						return
+					}
+					readers.flow(bound)
+					leave, ended := readers.come()
+					close(leave)
+					objecttest.Waiting(t, o, rs.read, 1)
+					for _, w := range o.Explain().Waiting {
+						if w.Operation == "read" {
+							require.Equal(t, "a comes first", w.Reason.String())
+						} else {
+							require.Equal(t, bound, w.Bypassed)
+						}
+					}
+					readers.dry()
+					require.NoError(t, soon(t, writer))
+					require.EqualValues(t, 1+bound, before.Load(), "nobody else has passed him")
+					require.NoError(t, soon(t, ended))
+				})
+			})
+		}
 	}
 }
 

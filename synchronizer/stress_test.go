@@ -75,6 +75,9 @@ func TestWhateverHappensNoThreadIsLost(t *testing.T) {
 			return []activeobject.Option{synchronizer.On(p), activeobject.LIFO(), activeobject.MaxBypass(3)}
 		}},
 		{"callers", func(*synchronizer.Pool) []activeobject.Option { return nil }},
+		{"all compatible", func(p *synchronizer.Pool) []activeobject.Option {
+			return []activeobject.Option{synchronizer.On(p), synchronizer.AllCompatible(), activeobject.MaxBypass(2)}
+		}},
 		{"spawned and limit", func(*synchronizer.Pool) []activeobject.Option {
 			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Limit(3)}
 		}},

@@ -41,6 +41,18 @@ func AllowReentrant() activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Reentrant = true })
 }
 
+// AllCompatible makes the object start every request whose guard holds and that conflicts with
+// nothing that runs, as the text has it: who waits because he conflicts with what runs is in
+// nobody's way. So a stream of readers starves a writer, which it cannot without the option.
+// With activeobject.MaxBypass nobody is passed more often than that: at the bound nothing starts
+// any more that conflicts with the request.
+//
+// Of those that could start the policy decides as ever, and a Try is considered last. Where an
+// operation has a head of line, its others stay behind that.
+func AllCompatible() activeobject.Option {
+	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.AllCompatible = true })
+}
+
 // Callers makes each request run on the goroutine of the caller who waits for it. What
 // nobody waits for (Send, Begin, Tell, a message) runs on a warm goroutine of the system.
 // That is the default, unless the type has another one.

@@ -64,9 +64,18 @@ func (k *Kernel) stuck(r *Request) bool {
 	case k.closed != nil:
 		return false
 	case k.settled == k.step-1:
-		return k.barsSurely(r) || !k.inner(r) && k.outsideAfter(nil, r, k.surely) != nil
+		return k.barsSurely(r) || !k.inner(r) && k.heldOutside(r)
 	}
 	return k.blocked()
+}
+
+// heldOutside reports whether somebody at the gate is in the way of r, whatever predicates
+// say.
+func (k *Kernel) heldOutside(r *Request) bool {
+	if !k.rules.AllCompatible {
+		return k.outsideAfter(nil, r, k.surely) != nil
+	}
+	return k.reservedFor(r, k.surely)
 }
 
 // blocked reports whether everybody who waits conflicts with something that runs.

@@ -22,7 +22,8 @@ func (k *Kernel) overtaken(r *Request) bool {
 // had arrived before: the line keeps the greatest order numbers that did, and
 // those not below r's are r's. (A request that comes in later has a greater
 // number than all that have passed the line; one that kept its place counts as if
-// it had been there.)
+// it had been there.) Where all start that are compatible they are counted one by one,
+// too: see Rules.AllCompatible.
 func (k *Kernel) bypasses(r *Request) int {
 	n := int(r.bypassed)
 	if l := k.lineAt(&k.queues[r.Op], r.Key); l != nil {
@@ -54,9 +55,7 @@ func (k *Kernel) bypass(r *Request, count bool) {
 			for w := q.inside.first; w != nil && w.seq < r.seq; {
 				next := w.next
 				if (wall && k.mayHold(w) || !wall && k.askRequest(w) && w.answer.falsePart == "") && count {
-					if w.bypassed++; int(w.bypassed) == k.rules.MaxBypass {
-						q.due++
-					}
+					k.overtake(w)
 				}
 				w = next
 			}
@@ -65,14 +64,27 @@ func (k *Kernel) bypass(r *Request, count bool) {
 				l := n.line
 				n = n.next()
 				if l.oldest(q).seq < r.seq && k.lineOpen(q, l, wall) && count {
-					l.pass(r.seq, k.counts())
+					k.pass(q, l, r.seq)
 				}
 			}
 		default:
 			if q.inside.first.seq < r.seq && (wall && k.notFalse(op) != nil || !wall && k.firstOpen(op) != nil) && count {
-				q.pass(r.seq, k.counts())
+				k.pass(q, &q.line, r.seq)
 			}
 		}
+	}
+	if k.rules.AllCompatible && count {
+		k.overtakeOutside(r)
+	}
+}
+
+// pass notes that the start of a request with the order number bypassed those in the line that
+// have less.
+func (k *Kernel) pass(q *queue, l *line, seq uint64) {
+	if k.rules.AllCompatible {
+		k.overtakeLine(q, l, seq)
+	} else {
+		l.pass(seq, k.counts())
 	}
 }
 

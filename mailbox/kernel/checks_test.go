@@ -64,8 +64,16 @@ func (w *world) checkPassed(c, e *call, open bool, last int) {
 	if !conflict {
 		return
 	}
-	if e.request.State() == kernel.AtGate {
-		if e.pos < c.came && (open || w.conds[e.op].looks != guards.AtState) {
+	atGate := e.request.State() == kernel.AtGate
+	if w.rules.AllCompatible && due(e) && !(due(c) && c.pos < e.pos) && (open && !head || atGate && w.conds[e.op].looks != guards.AtState) {
+		w.fatalf("%s started, though %s is at its bound, and conflicts with it", w.name(c), w.name(e))
+	}
+	if atGate {
+		switch {
+		case e.pos >= c.came || !open && w.conds[e.op].looks == guards.AtState:
+		case w.rules.AllCompatible && (w.impededBut(c, e) || e.try):
+			w.passes(c, e)
+		default:
 			w.fatalf("%s passed %s, which waits at the gate and conflicts with it", w.name(c), w.name(e))
 		}
 		return
@@ -74,7 +82,8 @@ func (w *world) checkPassed(c, e *call, open bool, last int) {
 		return
 	}
 	// Of those that could start, too, the policy decides.
-	if c.wasInside && !choosing && !due(c) && !due(e) {
+	held := w.rules.AllCompatible && (w.impededBut(c, e) || w.behindDue(e))
+	if c.wasInside && !choosing && !due(c) && !due(e) && !held {
 		first := e.pos < c.pos
 		if w.order.first != nil {
 			first = w.order.first(e, c, last) || first && !w.order.first(c, e, last)
@@ -83,12 +92,27 @@ func (w *world) checkPassed(c, e *call, open bool, last int) {
 			w.fatalf("%s passed %s, which is open, conflicts with it and comes first", w.name(c), w.name(e))
 		}
 	}
-	if e.pos > c.pos {
-		return
+	if e.pos < c.pos {
+		w.passes(c, e)
 	}
+}
+
+// passes counts that c has passed e, by the test's own count.
+func (w *world) passes(c, e *call) {
 	if e.passed++; w.rules.MaxBypass > 0 && e.passed > w.rules.MaxBypass {
 		w.fatalf("%s is the %d. to bypass %s", w.name(c), e.passed, w.name(e))
 	}
+}
+
+// impededBut: something runs that conflicts with e, besides c.
+func (w *world) impededBut(c, e *call) bool {
+	return slices.ContainsFunc(w.begun, func(b *call) bool { return w.rules.Conflicts.Between(e.op, b.op) }) ||
+		slices.ContainsFunc(w.ref.running, func(r *call) bool { return r != c && w.ref.clash(e, r) && !w.ref.around(r, e) })
+}
+
+// behindDue: e conflicts with somebody who waits and was at the bound.
+func (w *world) behindDue(e *call) bool {
+	return slices.ContainsFunc(w.waiting(), func(d *call) bool { return d != e && d.wasDue && w.ref.clash(d, e) })
 }
 
 // checkRest checks what must hold when nothing more can start.
@@ -103,8 +127,28 @@ func (w *world) checkRest() {
 	if b := w.rules.Bound; b.Overflow != kernel.Unbounded && n > b.Max {
 		w.fatalf("%d wait, and no more than %d may", n, b.Max)
 	}
+	if w.rules.AllCompatible && len(w.ref.noThread) == 0 && !w.ref.held && !w.lies() {
+		for _, c := range w.waiting() {
+			w.checkWaits(c)
+		}
+	}
 	if w.ref.settled && len(filter(w.calls, func(c *call) bool { return c.request.State() == kernel.Failed })) > 0 {
 		w.fatalf("some have failed, and are not told")
+	}
+}
+
+// checkWaits checks that c, which waits though nothing more can start, waits for what runs, for
+// its guard, for the head of its line or for somebody at the bound: where all start that are
+// compatible.
+func (w *world) checkWaits(c *call) {
+	falsePart, err := w.evaluate(c, w.k.Waiting)
+	o := &w.rules.Operations[c.op]
+	switch {
+	case w.impeded(c), falsePart != "" || err != nil:
+	case o.HeadOfLine && !o.Family && slices.ContainsFunc(w.waiting(), func(d *call) bool { return d != c && d.op == c.op }):
+	case slices.ContainsFunc(w.waiting(), func(e *call) bool { return e != c && w.ref.precedes(e, c) && w.ref.clash(e, c) }):
+	case w.ref.settled:
+		w.fatalf("%s waits, and nothing is in its way", w.name(c))
 	}
 }
 
@@ -245,11 +289,11 @@ func (w *world) checkWhy(c *call) {
 		if first.op == c.op && w.rules.Operations[c.op].HeadOfLine {
 			return true
 		}
-		if !w.ref.clash(first, c) {
+		if !w.ref.clash(first, c) || w.rules.AllCompatible && !w.ref.precedes(first, c) {
 			return false
 		}
 		if first.request.State() == kernel.AtGate {
-			return first.pos < c.pos || slices.ContainsFunc(w.ref.waiting(c.op), func(own *call) bool { return first.pos < own.pos })
+			return w.rules.AllCompatible || first.pos < c.pos || slices.ContainsFunc(w.ref.waiting(c.op), func(own *call) bool { return first.pos < own.pos })
 		}
 		guessed := w.rules.Policy != nil && w.rules.Policy.Fallible // its order is not asked for
 		return !w.ref.isKnownFalse(first) && (!inside || guessed || w.ref.before(first, c) < 0)

@@ -242,7 +242,7 @@ func (k *Kernel) clash(r, other *Request) bool {
 
 // Found reports whether InTheWay may yield more for some request than before Found was last
 // called, though nobody has arrived: a predicate has said that it conflicts with another one,
-// somebody has come in by the door, or inside behind others.
+// somebody has come in by the door, or inside behind others, or to be at his bound.
 func (k *Kernel) Found() bool {
 	found := k.found
 	k.found = false
@@ -316,7 +316,7 @@ func (k *Kernel) considered(op int) iter.Seq[*Request] {
 	}
 }
 
-// pickEach is pick where operations are scoped.
+// pickEach is pick where operations are scoped, or all start that are compatible.
 func (k *Kernel) pickEach() *Request {
 	choosing := k.rules.Policy != nil && k.rules.Policy.Choose != nil
 	h := k.heads[:0]
@@ -375,6 +375,7 @@ func (k *Kernel) walk(h []candidate, choosing bool) (r *Request, held bool) {
 	way := k.way[:0]
 	clear(k.passed)
 	k.eligible = k.eligible[:0]
+	all := k.rules.AllCompatible
 	for _, c := range h {
 		if c.each {
 			c.wall = k.bars(c.r)
@@ -386,11 +387,17 @@ func (k *Kernel) walk(h []candidate, choosing bool) (r *Request, held bool) {
 				continue
 			}
 		}
-		behind := !c.wall && !k.inner(c.r) && (k.behind(c.r, way) || k.outside(c.r) != nil)
+		behind := !c.wall && !k.inner(c.r) && (k.behind(c.r, way) || k.aheadOutside(c.r) != nil)
+		wait := all && !c.wall && !behind && !k.inner(c.r) && k.enters(c.r)
 		if k.failed.first != nil {
 			return nil, false
 		}
-		if c.wall || c.due || !choosing {
+		if wait {
+			clear(k.eligible)
+			k.eligible = k.eligible[:0]
+			return nil, false
+		}
+		if c.due || !all && (c.wall || !choosing) {
 			if k.queues[c.r.Op].scoped {
 				way = append(way, c.r)
 				k.way = way
@@ -487,7 +494,7 @@ func (k *Kernel) aheadEach(op int, r *Request) *Request {
 // bypassEach is bypass for those of a scoped operation. If somebody fails, perhaps with
 // others who share a guard, nobody starts, and it does not go on.
 func (k *Kernel) bypassEach(op int, r *Request, count bool) {
-	q, failed := &k.queues[op], k.failed.last
+	failed := k.failed.last
 	for w := range k.considered(op) {
 		if w.seq >= r.seq {
 			break
@@ -497,9 +504,7 @@ func (k *Kernel) bypassEach(op int, r *Request, count bool) {
 			return
 		}
 		if open && count {
-			if w.bypassed++; int(w.bypassed) == k.rules.MaxBypass {
-				q.due++
-			}
+			k.overtake(w)
 		}
 	}
 }

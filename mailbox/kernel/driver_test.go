@@ -59,6 +59,7 @@ type mix struct {
 	families int   // 2: some guards over arguments are head of line; 3 or more: or of families
 	policies []int // nil: all
 	scopes   int   // of four conflict tables have conflicts by argument
+	all      int   // of four objects let all start that are compatible
 }
 
 var (
@@ -67,7 +68,7 @@ var (
 		requeue: 1, rerank: 1, noThread: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
 		bounds:   []int{0, 1, 2, 3},
-		families: 3, scopes: 1,
+		families: 3, scopes: 1, all: 1,
 	}
 	// judging objects have policies that fail now and then.
 	judging = mix{
@@ -75,56 +76,63 @@ var (
 		requeue: 1, rerank: 3, policy: 2, failed: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting},
 		bounds:   []int{0, 0, 1, 2},
-		families: 4, policies: []int{4, 5, 6, 6, 7, 8, 8}, scopes: 1,
+		families: 4, policies: []int{4, 5, 6, 6, 7, 8, 8}, scopes: 1, all: 1,
 	}
 	// crowded objects have bounded queues.
 	crowded = mix{
 		operations: 3, arrive: 8, next: 2, drain: 2, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, silent: 1, close: 1,
 		requeue: 2, rerank: 1, policy: 1, noThread: 1, failed: 1, hold: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
-		bounds: []int{0, 0, 1, 2}, bounded: 2, families: 3, scopes: 1,
+		bounds: []int{0, 0, 1, 2}, bounded: 2, families: 3, scopes: 1, all: 1,
 	}
 	// related operations are families, mostly, that some declare to open.
 	related = mix{
 		operations: 3, arrive: 6, next: 2, drain: 3, complete: 4, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
 		requeue: 1, rerank: 1, hold: 1,
 		looks:  []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtArgument, guards.AtArgument | guards.AtWaiting},
-		bounds: []int{0, 0, 1, 2}, families: 12,
+		bounds: []int{0, 0, 1, 2}, families: 12, all: 1,
 	}
 	// lying objects are related ones whose declarations are checked, and wrong.
 	lying = mix{
 		operations: 3, arrive: 6, next: 2, drain: 3, complete: 5, withdraw: 1, decline: 1, begin: 1, end: 2, walk: 1, close: 1,
 		requeue: 1, rerank: 1, noThread: 1, undeclared: 3,
 		looks:  []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtArgument, guards.AtArgument | guards.AtWaiting},
-		bounds: []int{0, 0, 1, 2}, families: 12,
+		bounds: []int{0, 0, 1, 2}, families: 12, all: 1,
 	}
 	// walking objects have queues that move slowly, under the eyes of cursors.
 	walking = mix{
 		operations: 2, arrive: 6, next: 3, complete: 2, withdraw: 1, begin: 1, end: 1, walk: 6, requeue: 1,
 		looks:    []guards.Looks{guards.AtWaiting},
 		bounds:   []int{0},
-		families: 1,
+		families: 1, all: 1,
 	}
 	// narrow objects have conflicts by argument, and calls from inside.
 	narrow = mix{
 		operations: 4, arrive: 6, next: 2, drain: 3, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
 		requeue: 1, rerank: 1, noThread: 1, hold: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting},
-		bounds: []int{0, 0, 0, 2}, families: 4, scopes: 4,
+		bounds: []int{0, 0, 0, 2}, families: 4, scopes: 4, all: 1,
 	}
 	// tight objects are narrow ones with bounded queues.
 	tight = mix{
 		operations: 3, arrive: 8, next: 2, drain: 3, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, close: 1,
 		requeue: 2, rerank: 1, noThread: 1, hold: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtState, guards.AtArgument, guards.AtWaiting},
-		bounds: []int{0, 0, 2}, bounded: 3, families: 4, scopes: 4,
+		bounds: []int{0, 0, 2}, bounded: 3, families: 4, scopes: 4, all: 1,
+	}
+	// overtaking objects let all start that are compatible.
+	overtaking = mix{
+		operations: 4, arrive: 6, next: 2, drain: 3, complete: 3, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
+		requeue: 2, rerank: 1, noThread: 1, hold: 1,
+		looks:  []guards.Looks{guards.AtState, guards.AtState, guards.AtArgument, guards.AtWaiting},
+		bounds: []int{0, 1, 2, 3}, families: 4, scopes: 2, all: 4,
 	}
 	// bypassing objects have a bound that is soon reached.
 	bypassing = mix{
 		operations: 3, arrive: 4, next: 3, drain: 1, complete: 3, withdraw: 1, end: 1, begin: 1, requeue: 1, hold: 1,
 		looks:    []guards.Looks{guards.AtArgument, guards.AtArgument, guards.AtState},
 		bounds:   []int{1, 2},
-		families: 5,
+		families: 5, all: 1,
 	}
 )
 
@@ -477,8 +485,10 @@ func (w *world) decline() {
 // or perhaps the same; or lets in one that the kernel has not seen run.
 func (w *world) requeue() {
 	op, key := w.src.choose(len(w.conds), "operation"), w.src.choose(keys, "key")
-	// A place that was kept counts as if the request had waited there all the time.
-	keep := w.rules.MaxBypass == 0 && w.rules.CountBypass == 0 && w.src.choose(2, "keep") == 1
+	// In a line a place that was kept counts as if the request had waited there all the time,
+	// unless each of it is counted by itself.
+	counts := w.rules.MaxBypass > 0 || w.rules.CountBypass > 0
+	keep := (!counts || w.rules.AllCompatible) && w.src.choose(2, "keep") == 1
 	c := w.one(func(c *call) bool { return c.request.State() == kernel.Running })
 	switch {
 	case c != nil:

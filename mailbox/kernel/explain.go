@@ -135,10 +135,13 @@ func (k *Kernel) Unseen() iter.Seq2[int, int] {
 // Bypassed returns how often later arrivals have started while the guard of a
 // waiting request was open, up to the bound; 0 where no bound is set.
 func (k *Kernel) Bypassed(r *Request) int {
-	if r.state != Inside {
-		return 0
+	switch r.state {
+	case Inside:
+		return min(k.bypasses(r), k.counts())
+	case AtGate:
+		return min(int(r.bypassed), k.counts())
 	}
-	return min(k.bypasses(r), k.counts())
+	return 0
 }
 
 // Step returns the number of inputs and starts so far.
@@ -202,13 +205,16 @@ func (k *Kernel) ahead(r *Request) *Request {
 // start, though nobody is sure to come first, the policy says so; then it yields one that
 // perhaps does.
 func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
+	if k.rules.AllCompatible {
+		return k.dueInFront(r)
+	}
 	return func(yield func(first *Request, sure bool) bool) {
 		known := false
 		found := func(first *Request) (more bool) {
 			known = true
 			return yield(first, true)
 		}
-		o, inner := &k.rules.Operations[r.Op], k.inner(r)
+		inner := k.inner(r)
 		behind := r
 		if r.state == Inside && !k.queues[r.Op].scoped && k.outside(r) == nil { // but it waits with the first of its own, which may be behind somebody outside
 			if own := k.notFalse(r.Op); own != nil {
@@ -220,13 +226,11 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 				return
 			}
 		}
-		if o.HeadOfLine && !o.Family && r.state == Inside && !inner {
-			if first := k.front(&k.queues[r.Op], &k.queues[r.Op].line); first != r && !found(first) {
-				return
-			}
-		}
 		if inner {
 			return // it passes all others that wait
+		}
+		if first := k.headOf(r); first != nil && !found(first) {
+			return
 		}
 		var perhaps *Request
 		for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
@@ -270,6 +274,18 @@ func (k *Kernel) inFront(r *Request) iter.Seq2[*Request, bool] {
 			yield(perhaps, false)
 		}
 	}
+}
+
+// headOf returns the head of the line that r waits in, inside, if it is another one; or nil.
+func (k *Kernel) headOf(r *Request) *Request {
+	o, q := &k.rules.Operations[r.Op], &k.queues[r.Op]
+	if !o.HeadOfLine || o.Family || r.state != Inside {
+		return nil
+	}
+	if first := k.front(q, &q.line); first != r {
+		return first
+	}
+	return nil
 }
 
 // InTheWay yields the requests that run and that r, which waits, waits for: it conflicts
@@ -384,7 +400,7 @@ type Cursor struct {
 	op       int
 	at       *Request
 	position int
-	ones     map[uint64]bool // the arrivals seen at the door, or that have come without a thread; and of scoped operations those at the gate
+	ones     map[uint64]bool // the arrivals seen at the door, or that have come without a thread; and those at the gate, of scoped operations or where all start that are compatible
 	seen     [][]span        // per operation, of the others: the arrivals seen at the gate
 	moved    bool            // what it stood on has left, perhaps to the inside
 	done     bool
@@ -441,7 +457,7 @@ func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
 	case c.ones[r.arrival]:
 		return true
-	case c.where <= Threadless, c.where == AtGate && (r.marks.has(manned) || c.k.queues[r.Op].scoped): // from there some go inside, and others between them do not
+	case c.where <= Threadless, c.where == AtGate && (r.marks.has(manned) || c.k.queues[r.Op].scoped || c.k.rules.AllCompatible): // from there some go inside, and others between them do not
 		if c.ones == nil {
 			c.ones = map[uint64]bool{}
 		}

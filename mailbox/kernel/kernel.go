@@ -32,7 +32,8 @@
 //   - its guard holds (a guard is asked only when the first point is met, and no
 //     answer outlives the start or completion of a request that changes state),
 //   - it passes no request that comes before it and conflicts with it, unless
-//     that request's guard is known to be false,
+//     that request's guard is known to be false (or unless that waits for what runs, where
+//     Rules.AllCompatible is set),
 //   - no request that has been bypassed as often as the rules allow conflicts
 //     with it,
 //   - the object is not held (see Hold).
@@ -113,10 +114,15 @@ type Rules struct {
 	Conflicts guards.Table
 	// Reentrant says that requests may have a Claim that names others which wait for them.
 	Reentrant bool
+	// AllCompatible lets all requests start that conflict with nothing that runs: one that
+	// waits because of that is not in the way of those that come later, unless it has been
+	// bypassed as often as MaxBypass allows, also at the gate. Without a bound it may wait for
+	// ever.
+	AllCompatible bool
 	// Policy is the order of consideration; nil means Arrival.
 	Policy *Policy
 	// MaxBypass bounds how often a later arrival may start while a request waits
-	// inside and its guard is open, or not known to be false; 0 sets no bound. At
+	// inside (or at the gate, with AllCompatible) and its guard is open, or not known to be false; 0 sets no bound. At
 	// the bound nothing that conflicts with the request starts before it, not
 	// even an earlier arrival of the same entry that was closed meanwhile.
 	MaxBypass int
@@ -198,6 +204,7 @@ type Kernel struct {
 	last     int    // the operation that started last
 
 	counted  int         // how far bypasses are: see counts
+	walks    bool        // candidates are looked at by walk
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -267,6 +274,7 @@ func New(rules *Rules, object Object) *Kernel {
 			k.scope(op)
 		}
 	}
+	k.walks = k.index != nil || rules.AllCompatible
 	within := rules.Policy != nil && rules.Policy.Within
 	for op := range k.queues {
 		q := &k.queues[op]
@@ -356,6 +364,9 @@ func (k *Kernel) enter(r *Request, longer uint64) {
 	if q.simple {
 		q.latest = max(q.latest, last)
 		return
+	}
+	if r.bypassed > 0 {
+		k.cameIn(q, r)
 	}
 	l := k.lineOf(q, r)
 	l.latest = max(l.latest, last)
@@ -1016,6 +1027,9 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	case AtGate:
 		k.total--
 		k.leaveGate(r)
+		if r.bypassed > 0 {
+			k.leftGate(q, r)
+		}
 		q.unwatched()
 		q.length.Add(-shorter)
 		return
@@ -1129,6 +1143,13 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 		if r == nil {
 			return nil, nil, more
 		}
+		if r.Try && k.rules.AllCompatible {
+			if other := k.firstToEnter(); other != nil {
+				r = other // who may come before it: first of all they are considered
+			} else if more || k.failed.first != nil {
+				return nil, nil, true
+			}
+		}
 		if r.Try {
 			decided, err := k.try(r)
 			if !decided {
@@ -1223,7 +1244,12 @@ func (k *Kernel) wouldWait(r *Request) error {
 			continue
 		}
 		first := (*Request)(nil)
-		if k.queues[other].scoped {
+		if k.rules.AllCompatible {
+			failed := k.failed.last
+			if first = k.dueAhead(other, r); k.failed.last != failed {
+				return nil
+			}
+		} else if k.queues[other].scoped {
 			failed := k.failed.last
 			if first = k.aheadEach(other, r); k.failed.last != failed {
 				return nil
@@ -1236,7 +1262,7 @@ func (k *Kernel) wouldWait(r *Request) error {
 		}
 	}
 	if !inner { // or else nobody is asked whom it passes anyway
-		if other := k.outside(r); other != nil {
+		if other := k.aheadOutside(r); other != nil {
 			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
 		}
 	}
@@ -1266,6 +1292,23 @@ func (k *Kernel) wouldWait(r *Request) error {
 		err = &Refused{Operation: op.Name, Guard: falsePart}
 	}
 	return err
+}
+
+// aheadOutside returns a request at the gate that r must not pass, or nil.
+func (k *Kernel) aheadOutside(r *Request) *Request {
+	if !k.rules.AllCompatible {
+		return k.outside(r)
+	}
+	for other := range k.reserved(r, k.clash) {
+		return other
+	}
+	return nil
+}
+
+// refutedOutside reports whether the guard of those at the gate is known to be false.
+func (k *Kernel) refutedOutside(op int) bool {
+	o, a := &k.rules.Operations[op], &k.queues[op].answer
+	return !o.Family && o.Looks == guards.AtState && a.falsePart != "" && k.current(op, a)
 }
 
 // outside returns a request at the gate that arrived before r and conflicts with

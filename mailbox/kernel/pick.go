@@ -21,7 +21,7 @@ func (k *Kernel) pick() *Request {
 	switch {
 	case k.inside.n == 0:
 		return nil
-	case k.index != nil:
+	case k.walks:
 		return k.pickEach()
 	case k.single && k.inside.n == 1 && k.gated.n == 0:
 		op := k.inside.Next(0)
@@ -122,8 +122,8 @@ func (e *ChoiceError) Error() string {
 // alsoDue appends the requests after first, in its queue, that have been bypassed
 // as often as allowed. If it may not ask, it takes those not known to be closed.
 // In a line there are none, for nobody is bypassed more often than the one that
-// has waited longest; but a family has several lines, and requests with guards of
-// their own may have been open when first was not.
+// has waited longest, or front has found who is; but a family has several lines,
+// and requests with guards of their own may have been open when first was not.
 func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
 	q := &k.queues[first.Op]
 	switch {
@@ -143,7 +143,7 @@ func (k *Kernel) alsoDue(h []candidate, first *Request, ask bool) []candidate {
 		for n := q.lines.first(); n != nil; {
 			l := n.line
 			n = n.next()
-			if r := l.oldest(q); l != own && k.due(r) && k.lineOpen(q, l, !ask) {
+			if r := k.front(q, l); l != own && k.due(r) && k.lineOpen(q, l, !ask) {
 				h = append(h, candidate{r: r, wall: !ask, due: true})
 			}
 			if k.failed.last != failed && k.rules.Operations[first.Op].Looks&guards.AtWaiting != 0 {
@@ -170,7 +170,7 @@ func (k *Kernel) alsoOpen(h []candidate, first *Request) []candidate {
 			}
 		case q.members != nil:
 			l, due := q.members[r.Key], k.due(r)
-			if due && r == l.oldest(q) {
+			if due && r == k.front(q, l) {
 				break // alsoDue has asked that
 			}
 			if falsePart, err := k.askLine(q, l, r); err != nil {

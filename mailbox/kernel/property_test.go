@@ -28,6 +28,9 @@ func TestPolicyDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(judging
 // The same if requests conflict by what they take up, and are called from inside of others.
 func TestConflictsByArgumentDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(narrow)) }
 
+// The same if all start that are compatible.
+func TestOvertakingDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(overtaking)) }
+
 // The same if queues are bounded.
 func TestBoundedQueuesDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(crowded)) }
 
@@ -92,7 +95,7 @@ func FuzzKernel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight}
+		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight, overtaking}
 		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()

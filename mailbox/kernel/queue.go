@@ -32,7 +32,10 @@ type queue struct {
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
 	since   uint64
-	due     int // requests with a guard of their own that have been bypassed as often as allowed
+	// Requests inside that are counted one by one, and have been bypassed as often as allowed;
+	// and likewise at the gate, where all start that are compatible.
+	due, dueOutside int32
+
 	members map[any]*line
 	lines   tree   // the members, by their first requests
 	kept    bool   // some operation declares which keys it opens
@@ -271,7 +274,11 @@ func (k *Kernel) note(a *answer, op int, falsePart string) {
 // front returns the request of a line that would start first if its guard held.
 func (k *Kernel) front(q *queue, l *line) *Request {
 	if k.rules.MaxBypass > 0 {
-		if old := l.oldest(q); old != nil && k.due(old) {
+		if k.rules.AllCompatible {
+			if due := k.frontDue(q, l); due != nil {
+				return due
+			}
+		} else if old := l.oldest(q); old != nil && k.due(old) {
 			return old
 		}
 	}

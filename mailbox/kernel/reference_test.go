@@ -215,6 +215,12 @@ func (s *reference) lines(op int) (lines [][]*call) {
 
 // front returns who would start first of a line if its guard held.
 func (s *reference) front(members []*call) *call {
+	if s.rules.AllCompatible {
+		// Not all that wait in a line have been passed by the same: some of it at the gate.
+		if due := filter(members, s.atBound); len(due) > 0 {
+			return slices.MinFunc(due, byPlace)
+		}
+	}
 	if oldest := slices.MinFunc(members, byPlace); s.atBound(oldest) {
 		return oldest
 	}
@@ -480,35 +486,11 @@ func (s *reference) pick() *call {
 			}
 			continue
 		}
-		first := s.firstOpen(op)
-		if first == nil {
-			continue
+		some := s.firsts(op)
+		if row = append(row, some...); !choosing || len(some) == 0 || some[0].wall || o.HeadOfLine && !o.Family {
+			continue // else a policy that chooses wants to see all
 		}
-		wall := s.barredAll(op)
-		row = append(row, considered{call: first, wall: wall, due: s.atBound(first)})
-		// Beyond the first, those count that have been bypassed often enough; and a
-		// policy that chooses wants to see all.
-		switch {
-		case s.each(op):
-			for _, c := range s.waiting(op) {
-				if c != first && s.atBound(c) && s.mayBeOpen(c) {
-					row = append(row, considered{call: c, wall: wall, due: true})
-				}
-			}
-		case o.Family:
-			failed := len(s.failed)
-			for _, l := range s.lines(op) {
-				if c := s.front(l); s.line(c) != s.line(first) && s.atBound(c) && s.mayBeOpen(c) {
-					row = append(row, considered{call: c, wall: wall, due: true})
-				}
-				if len(s.failed) > failed && o.Looks&guards.AtWaiting != 0 {
-					break // fewer wait now, so that no answer is worth anything
-				}
-			}
-		}
-		if !choosing || wall || o.HeadOfLine && !o.Family {
-			continue
-		}
+		first := some[0].call
 		failed := len(s.failed)
 		for _, c := range s.waiting(op) {
 			// Those that are due have been looked at above; of a line, the first of them.
@@ -552,7 +534,38 @@ func (s *reference) pick() *call {
 	return eligible[i]
 }
 
-// walk considers those in the row, and returns who starts, or is eligible.
+// firsts returns who comes first among those of an operation that may be open, and, beyond
+// the first, those that have been bypassed often enough.
+func (s *reference) firsts(op int) (some []considered) {
+	first := s.firstOpen(op)
+	if first == nil {
+		return nil
+	}
+	o, wall := &s.rules.Operations[op], s.barredAll(op)
+	some = append(some, considered{call: first, wall: wall, due: s.atBound(first)})
+	switch {
+	case s.each(op):
+		for _, c := range s.waiting(op) {
+			if c != first && s.atBound(c) && s.mayBeOpen(c) {
+				some = append(some, considered{call: c, wall: wall, due: true})
+			}
+		}
+	case o.Family:
+		failed := len(s.failed)
+		for _, l := range s.lines(op) {
+			if c := s.front(l); s.line(c) != s.line(first) && s.atBound(c) && s.mayBeOpen(c) {
+				some = append(some, considered{call: c, wall: wall, due: true})
+			}
+			if len(s.failed) > failed && o.Looks&guards.AtWaiting != 0 {
+				break // fewer wait now, so that no answer is worth anything
+			}
+		}
+	}
+	return some
+}
+
+// walk considers those in the row, and returns who starts, or is eligible. Where all start
+// that are compatible, those are in the way that are at the bound, and nobody else who waits.
 func (s *reference) walk(row []considered, choosing bool) (start *call, eligible []*call) {
 	var way []*call
 	for _, c := range row {
@@ -567,7 +580,10 @@ func (s *reference) walk(row []considered, choosing bool) (start *call, eligible
 			}
 		}
 		behind := slices.ContainsFunc(way, func(w *call) bool { return s.clash(w, c.call) }) || s.aheadAtGate(c.call) != nil
-		if c.wall || c.due || !choosing {
+		if s.rules.AllCompatible && !c.wall && !behind && !s.inner(c.call) && s.comesIn(c.call) {
+			return nil, nil
+		}
+		if c.due || !s.rules.AllCompatible && (c.wall || !choosing) {
 			way = append(way, c.call)
 		}
 		if c.wall || behind && !s.inner(c.call) {
@@ -710,15 +726,19 @@ func (s *reference) before(a, b *call) int {
 	return byPlace(a, b)
 }
 
-// aheadAtGate returns an earlier arrival outside that conflicts with c. Nobody has
-// asked it, but what those inside know of a guard over the state alone holds for
-// it too. Who has been requeued was inside before all at the gate.
+// aheadAtGate returns one at the gate that c must not pass.
 func (s *reference) aheadAtGate(c *call) *call { return s.aheadIf(c, s.clash) }
 
+// aheadIf: by default c must not pass an earlier arrival that conflicts with it; where all
+// start that are compatible, one that is at the bound.
 func (s *reference) aheadIf(c *call, clash func(a, b *call) bool) *call {
-	for op, o := range s.rules.Operations {
+	for op := range s.rules.Operations {
 		for _, w := range of(op, s.gate) {
-			if w.pos < c.came && clash(w, c) && (o.Family || o.Looks != guards.AtState || !s.holdsFalse(line{op, 0})) {
+			ahead := s.earlier(w, c)
+			if s.rules.AllCompatible {
+				ahead = s.precedes(w, c)
+			}
+			if ahead && clash(w, c) && s.mayBeOpenOutside(w) {
 				return w
 			}
 		}
@@ -726,9 +746,33 @@ func (s *reference) aheadIf(c *call, clash func(a, b *call) bool) *call {
 	return nil
 }
 
+// earlier: w, at the gate, has arrived before c. Who has been requeued was inside before all at
+// the gate.
+func (s *reference) earlier(w, c *call) bool { return w.pos < c.came }
+
+// precedes: w is at the bound, and c is not, or comes after it.
+func (s *reference) precedes(w, c *call) bool {
+	return s.atBound(w) && (!s.atBound(c) || w.pos < c.pos)
+}
+
+// mayBeOpenOutside: nobody has asked w, which is at the gate, but what those inside know of a
+// guard over the state alone holds for it too.
+func (s *reference) mayBeOpenOutside(w *call) bool {
+	o := s.op(w)
+	return o.Family || o.Looks != guards.AtState || !s.holdsFalse(line{w.op, 0})
+}
+
+// comesIn: one at the gate that c must not pass, by default, can be let in; then nobody is to
+// start before that is considered, too, who is not considered before c.
+func (s *reference) comesIn(c *call) bool {
+	return slices.ContainsFunc(s.gate, func(w *call) bool {
+		return s.earlier(w, c) && s.clash(w, c) && s.mayBeOpenOutside(w) && !w.try && !s.barred(w)
+	})
+}
+
 // start makes c run, after counting whom it passes.
 func (s *reference) start(c *call) {
-	for _, w := range s.inside {
+	for _, w := range append(slices.Concat(s.inside, s.gate), c) {
 		w.wasDue, w.wasBelieved = s.atBound(w), s.believes(w)
 	}
 	c.wasInside = slices.Contains(s.inside, c)
@@ -794,6 +838,13 @@ func (s *reference) bypass(c *call, count bool) {
 			}
 		case len(some) > 0 && some[0].pos < c.pos && s.firstOpen(op) != nil:
 			pass(some)
+		}
+	}
+	if s.rules.AllCompatible && count { // also those at the gate are passed
+		for _, w := range s.gate {
+			if s.earlier(w, c) && s.mayBeOpenOutside(w) {
+				w.bypassed++
+			}
 		}
 	}
 }
@@ -916,6 +967,14 @@ func (s *reference) leftGate(op int) {
 func (s *reference) letIn() (c *call, err error, moved bool) {
 	for {
 		i := slices.IndexFunc(s.gate, func(c *call) bool { return !s.barred(c) })
+		if s.rules.AllCompatible && i >= 0 && s.gate[i].try {
+			// It is decided when all the others are in, and nobody inside can start.
+			if j := slices.IndexFunc(s.gate, func(c *call) bool { return !s.barred(c) && !c.try }); j >= 0 {
+				i = j
+			} else if moved {
+				return nil, nil, true
+			}
+		}
 		if i < 0 {
 			return nil, nil, moved
 		}
@@ -1014,14 +1073,23 @@ func (s *reference) wouldWait(c *call) error {
 	}
 	for op := range s.rules.Operations {
 		failed := len(s.failed)
+		due := func(w *call) bool { return !s.rules.AllCompatible || s.precedes(w, c) }
 		switch {
-		case !s.conflict(c.op, op) || s.inner(c) || len(s.waiting(op)) == 0:
+		case !s.conflict(c.op, op) || s.inner(c) || !slices.ContainsFunc(s.waiting(op), due):
 		case s.scoped(op):
-			if s.anyOpen(op, func(w *call) bool { return s.clash(c, w) }) {
+			if s.anyOpen(op, func(w *call) bool { return due(w) && s.clash(c, w) }) {
 				return behind(op)
 			}
 			if len(s.failed) > failed {
 				return nil
+			}
+		case s.rules.AllCompatible:
+			some := slices.ContainsFunc(s.firsts(op), func(w considered) bool { return due(w.call) })
+			if len(s.failed) > failed {
+				return nil
+			}
+			if some {
+				return behind(op)
 			}
 		case s.firstOpen(op) != nil:
 			return behind(op)

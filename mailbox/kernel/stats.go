@@ -44,7 +44,7 @@ func (k *Kernel) Stats(op int) Stats {
 			if k.Waited(r) {
 				s.Waits++
 			}
-			if r.state == Inside && k.counts() > 0 {
+			if k.counts() > 0 {
 				s.LongestBypass = max(s.LongestBypass, k.Bypassed(r))
 			}
 		}

@@ -36,7 +36,7 @@ import (
 //	                                reentrant
 //	                                policy rotating | policy greatest number first
 //	                                policy lifo | policy rank | policy user | policy choice
-//	                                max-bypass N
+//	                                all-compatible | max-bypass N
 //	                                bound N refuse|drop-oldest|wait [NAME]
 //	                                check
 //	set NAME=VALUE ...            change the state; the value panic makes guards
@@ -303,6 +303,8 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 				s.rules.Bound = kernel.Bound{}
 				s.rules.Operations[s.operation(t, f[3])].Bound = b
 			}
+		case "all-compatible":
+			s.rules.AllCompatible = true
 		case "check":
 			s.rules.Check = true
 		case "max-bypass":

@@ -116,6 +116,7 @@ func (w *world) drawRules() {
 	rules := &kernel.Rules{MaxBypass: w.mix.bounds[w.src.choose(len(w.mix.bounds), "max bypass")]}
 	w.rules = rules
 	rules.CountBypass = w.src.choose(3, "count bypass")
+	rules.AllCompatible = w.src.choose(4, "all compatible") >= 4-w.mix.all
 	var names []string
 	var families []int
 	for i := range n {
@@ -171,8 +172,8 @@ func (w *world) drawRules() {
 	if rules.Policy != nil {
 		name = rules.Policy.Name
 	}
-	w.logf("%+v conditions %+v, max bypass %d, counted %d, policy %s, bound %+v, check %v\n%s",
-		rules.Operations, w.conds, rules.MaxBypass, rules.CountBypass, name, rules.Bound, rules.Check, rules.Conflicts)
+	w.logf("%+v conditions %+v, all compatible %v, max bypass %d, counted %d, policy %s, bound %+v, check %v\n%s",
+		rules.Operations, w.conds, rules.AllCompatible, rules.MaxBypass, rules.CountBypass, name, rules.Bound, rules.Check, rules.Conflicts)
 }
 
 // drawScopes narrows conflicts by what requests take up, and allows for calls from inside.
