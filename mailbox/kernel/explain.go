@@ -91,7 +91,7 @@ func (k *Kernel) Holding(r *Request, n int) iter.Seq[*Request] {
 			return
 		}
 		first := (*Request)(nil)
-		if !k.inner(r) {
+		if !k.inner(r) && !k.rules.AllCompatible {
 			first = k.outsideAfter(nil, r, k.known)
 		}
 		for other := k.running.last; other != nil && n > 0; other = other.prev {
