@@ -37,15 +37,16 @@ package mailbox
 //
 // # Nobody is kept from what he could do
 //
-// Whoever lends himself runs what his own request conflicts with, so that it cannot be granted before
-// that has ended: he would have stood still. (If he runs what one conflicts with that comes
-// before his, and that one is withdrawn, his may be granted meanwhile. Then it is late by what is left of one leaf
-// body, unless it is lent in turn.) If he took whatever has been granted, two bodies that are
-// compatible would run one after the other, on one goroutine; and for ever, if the first is to meet the
-// second.
+// Whoever lends himself runs what his own request conflicts with, so that it cannot be granted
+// before that has ended: he would have stood still. Or he runs what one conflicts with that comes
+// before his. If that one is withdrawn then, his may be granted meanwhile, and is late by what is
+// left of one leaf body, unless somebody lends himself to it in turn.
 //
-// What it does cost him is that he sees the end of his context between two bodies only, and
-// that his goroutine ends with a body that calls runtime.Goexit.
+// If he took whatever has been granted, two bodies that are compatible could have to run one after
+// the other, on one goroutine; and for ever, if the first is to meet the second.
+//
+// What it costs him is that he sees the end of his context only between two bodies, and that his
+// goroutine ends with a body that calls runtime.Goexit.
 const (
 	own      uint32 = iota // nobody but the caller runs it
 	granted                // its caller has been told to run it, and has not begun
@@ -82,6 +83,17 @@ func (r *Request) begin() uint32 {
 	return r.stage.Swap(own)
 }
 
+// borrow makes the calling goroutine the one that runs the body of r, and reports false if it is
+// not to be lent any more. The caller holds mu, and has found r among those that run: so r is still
+// the request that he has found.
+func (r *Request) borrow() bool {
+	if !r.stage.CompareAndSwap(granted, lent) {
+		return false
+	}
+	r.box.Load().fanned().unbegun.Add(-1)
+	return true
+}
+
 // leave says to the caller of r what he is to find. It is the last that who was lent to r does.
 func (r *Request) leave(stage uint32) {
 	if r.stage.Swap(stage) == awaited {
@@ -91,8 +103,12 @@ func (r *Request) leave(stage uint32) {
 
 // help lends the goroutine of r's caller, who is inside no object and is about to wait for r.
 //
-// If one of them ends the goroutine, r is forsaken, like one whose body does.
+// If one of them ends the goroutine, r is forsaken. So who may not withdraw r is not lent: he would
+// have to wait for it, dying, and then nobody would be there to run it.
 func (m *Mailbox) help(r *Request) {
+	if r.committed {
+		return
+	}
 	x := m.fanned()
 	for n := m.config.Lend; n > 0 && x.unbegun.Load() > 0 && len(r.wake) == 0 && r.gone() == nil; n-- {
 		m.mu.Lock()
@@ -101,7 +117,6 @@ func (m *Mailbox) help(r *Request) {
 		if other == nil {
 			return
 		}
-		x.unbegun.Add(-1)
 		other.Body.Run()
 		if other.hop() != nil {
 			other.leave(returned)
@@ -125,7 +140,7 @@ func (m *Mailbox) unbegun(r *Request) *Request {
 	const far = 16
 	for next := range m.kernel().Holding(&r.Request, far) {
 		other := next.Record.(*Request)
-		if other.stage.Load() == granted && other.gone() == nil && other.stage.CompareAndSwap(granted, lent) {
+		if other.stage.Load() == granted && other.gone() == nil && other.borrow() {
 			return other
 		}
 	}

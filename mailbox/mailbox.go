@@ -97,7 +97,7 @@ type Config struct {
 	// any case, what follows from a request that has ended.
 	Workers Dispatcher
 	// Lend is how many requests of others a goroutine serves before it passes
-	// the object on.
+	// the object on; or, at an object that fans out, before it waits.
 	Lend int
 	// NoFastPath sends every request through the kernel. The answers are the
 	// same; tests run both ways.

@@ -718,7 +718,7 @@ func (r *Request) Redeem(ctx context.Context) error {
 }
 
 // Forsake is called by a goroutine that dies in the middle of Call, because its
-// body, or a guard it asked, has left through runtime.Goexit. If the request has
+// body, one that it was lent to, or a guard it asked, has left through runtime.Goexit. If the request has
 // not ended with that it is withdrawn, or passed over when it is granted.
 func (r *Request) Forsake() {
 	m := r.box.Load()

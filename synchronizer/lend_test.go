@@ -186,3 +186,38 @@ func TestNobodyLendsHimselfToWhatHeDoesNotWaitFor(t *testing.T) {
 		must(set.Call(background, o, false))
 	}
 }
+
+// A body that ends the goroutine of a caller would keep him, dying, until his own request could run, if
+// that may not be withdrawn.
+func TestWhoseRequestIsCommittedIsNotLent(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	type gate struct{}
+	gates := activeobject.NewType[gate]("gate")
+	nothing := activeobject.Procedure(gates, "nothing", activeobject.Do(func(*gate) {}))
+	never := activeobject.Entry(gates, "never", activeobject.Do(func(*gate) {})).When("never", func(*gate) bool { return false })
+	exit := activeobject.Procedure(gates, "exit", activeobject.Do(func(*gate) { runtime.Goexit() }))
+	first := activeobject.Procedure(gates, "first", func(_ *gate, until func()) (None, error) {
+		until()
+		return never.Requeue(none, activeobject.Commit)
+	})
+	s := newSystem(t)
+	for range 20 {
+		o := activeobject.Must(synchronizer.New(s, gates, &gate{}))
+		must(nothing.Call(background, o, none)) // from here on the fast path is open
+		waiting, exited := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := first.Call(background, o, func() {
+				go func() {
+					err := error(nil)
+					defer func() { exited <- err }()
+					_, err = exit.Call(background, o, none)
+				}()
+				objecttest.Waiting(t, o, exit, 1)
+			})
+			waiting <- err
+		}()
+		require.NoError(t, soon(t, exited), "somebody else has run it")
+		<-o.Stop()
+		require.ErrorIs(t, soon(t, waiting), activeobject.ErrStopped)
+	}
+}
