@@ -53,9 +53,10 @@ func AllCompatible() activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.AllCompatible = true })
 }
 
-// Callers makes each request run on the goroutine of the caller who waits for it. What
-// nobody waits for (Send, Begin, Tell, a message) runs on a warm goroutine of the system.
-// That is the default, unless the type has another one.
+// Callers makes each request run on the goroutine of the caller who waits for it; or, if its
+// body takes no context, on that of another caller who waits for its end. What nobody waits
+// for (Send, Begin, Tell, a message) runs on a warm goroutine of the system. That is the
+// default, unless the type has another one.
 func Callers() activeobject.Option { return threads(nil) }
 
 // Spawned makes each request run on a goroutine of its own.
