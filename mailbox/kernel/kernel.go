@@ -122,9 +122,10 @@ type Rules struct {
 	// Policy is the order of consideration; nil means Arrival.
 	Policy *Policy
 	// MaxBypass bounds how often a later arrival may start while a request waits
-	// inside (or at the gate, with AllCompatible) and its guard is open, or not known to be false; 0 sets no bound. At
-	// the bound nothing that conflicts with the request starts before it, not
-	// even an earlier arrival of the same entry that was closed meanwhile.
+	// inside (or at the gate, with AllCompatible) and its guard is open, or not known
+	// to be false; 0 sets no bound. At the bound nothing that conflicts with the
+	// request starts before it, not even an earlier arrival of the same entry that
+	// was closed meanwhile.
 	MaxBypass int
 	// CountBypass says how far bypasses are counted for Stats if there is no bound.
 	CountBypass int
