@@ -282,7 +282,7 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 				return 0, outside, p.failed(err)
 			}
 		}
-		if w, ok := o.box.Take(t.mark, how < sending); ok {
+		if w, ok := o.box.Take(t.mark); ok {
 			if err := ctx.Err(); err != nil { // it ended while we spun
 				t.putBack(o)
 				return 0, outside, p.failed(err)

@@ -197,11 +197,7 @@ func (s *stay) board(from *core, how Requeuing, home record) (_ *mailbox.Hop, er
 	}
 	s.Keep, s.Commit = how&KeepPlace != 0, how&Commit != 0
 	s.Box, s.Op, s.Leaf, s.Body = &o.box, t.index, t.lendable(o), s
-	s.Board = func(r *mailbox.Request, box *mailbox.Mailbox) {
-		if !t.leafed || o.class.filters != nil {
-			s.ctx = r.Inside(r.Context(), box)
-		}
-	}
+	s.Board = boarded
 	if o.class.filters != nil && o != from {
 		s.Admit = func(r *mailbox.Request) (context.Context, error) {
 			_, c, _ := home.parts()
@@ -209,6 +205,14 @@ func (s *stay) board(from *core, how Requeuing, home record) (_ *mailbox.Hop, er
 		}
 	}
 	return &s.Hop, nil
+}
+
+// boarded is called before the request waits for its next turn, which is a stay.
+func boarded(body mailbox.Body, r *mailbox.Request, box *mailbox.Mailbox) {
+	s := body.(*stay)
+	if t, o := s.job.site(); !t.leafed || o.class.filters != nil {
+		s.ctx = r.Inside(r.Context(), box)
+	}
 }
 
 // Run implements mailbox.Body.

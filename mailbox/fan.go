@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice/mailbox/kernel"
 )
@@ -79,13 +80,14 @@ type Keeper interface {
 
 // fanned is what a mailbox keeps for its Fan. It is guarded by mu.
 type fanned struct {
-	counted int    // requests that count for the limit
-	spare   int    // threads that are reserved for the object, and for no request yet
-	kept    int    // threads that requests keep which wait
-	asked   bool   // Take has said no, so that there will be an Offer
-	doubted bool   // somebody is about to look for circles
-	unseen  []int  // per operation: bodies that have come by a lane, and the kernel has been told of
-	doubles []bool // per operation: one more is in its lane for those that have come by the kernel
+	unbegun atomic.Int32 // how many have been granted to their callers, and may be lent a goroutine: see help
+	counted int          // requests that count for the limit
+	spare   int          // threads that are reserved for the object, and for no request yet
+	kept    int          // threads that requests keep which wait
+	asked   bool         // Take has said no, so that there will be an Offer
+	doubted bool         // somebody is about to look for circles
+	unseen  []int        // per operation: bodies that have come by a lane, and the kernel has been told of
+	doubles []bool       // per operation: one more is in its lane for those that have come by the kernel
 }
 
 // fan decides who starts, until nobody else can, and gives each a thread. It is called
@@ -129,8 +131,7 @@ func (m *Mailbox) fan(out *Request) {
 			r.fail(err)
 			r.settle()
 		case t == nil && r.called():
-			r.granted = true
-			r.wake <- struct{}{}
+			m.grant(r)
 		case t == nil:
 			m.config.Workers.Dispatch((*execution)(r))
 		case t.wake != nil:

@@ -37,7 +37,6 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -156,7 +155,7 @@ type Mailbox struct {
 	config  *Config
 	host    Host
 
-	mu     sync.Mutex
+	mu     exclusion
 	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
 	closed *closing                      // once the object takes no more requests
 	extras atomic.Pointer[extras]        // nil unless the object has any
@@ -295,14 +294,10 @@ const (
 //
 // A spinner has not arrived: it competes with whoever comes. The probes are few
 // and far apart, so that the owner keeps the cache line for a while: about 0.7 µs
-// in all, twice what it takes to park. One that does not wait for the result
-// need not spin while the owner serves a queue: it can join that and go.
-func (m *Mailbox) Take(mark uint64, waits bool) (w uint64, ok bool) {
+// in all, twice what it takes to park. Also who would not have to wait for the result
+// spins: a queue that all join without delay grows as fast as it is served, or faster.
+func (m *Mailbox) Take(mark uint64) (w uint64, ok bool) {
 	const probes, gap = 2, 1000
-	impatient := engaged
-	if waits {
-		impatient = 0
-	}
 	for i := 0; ; i++ {
 		w = m.Word.Load()
 		if uint32(w)&^uint32(parked|recheck) == 0 && m.Word.CompareAndSwap(w, w|mark) {
@@ -311,7 +306,7 @@ func (m *Mailbox) Take(mark uint64, waits bool) (w uint64, ok bool) {
 		if w&wide != 0 {
 			return w, m.Admit(Marked(mark))
 		}
-		if w&(slow|impatient) != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
+		if w&slow != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
 			return w, false
 		}
 		for j := 0; j < gap; j++ {

@@ -310,7 +310,7 @@ func TestTheMarksOfAnObjectGoWithTheLastWhoWaits(t *testing.T) {
 		for r.Word.Load() != mailbox.Idle(1)|mailbox.Parked {
 		}
 		l := mailbox.Leaving{Op: tidy, Changed: true}
-		w, ok := r.Take(mailbox.Mark(tidy), true)
+		w, ok := r.Take(mailbox.Mark(tidy))
 		require.True(t, ok)
 		if !taken {
 			require.True(t, r.Look(&l))

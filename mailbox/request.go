@@ -64,6 +64,8 @@ type Request struct {
 	underWay  bool // posted, and about to be admitted by another object
 	overdue   bool // has been reported to wait for too long
 
+	stage atomic.Uint32 // who runs it, once it has been granted at an object that fans out: see grant
+
 	// box is where the request is or was last. A posted one that is requeued goes
 	// from one to another; box changes under the mu of the one that it leaves, and
 	// what the kernel knows of the request under that of the one that it is in.
@@ -80,6 +82,7 @@ type rare struct {
 	view  *Candidate // as its policy sees it, if that wants to
 	hop   *Hop       // its body has asked for this, and has returned
 	trail *trail     // it has been requeued
+	kept  *trail     // the trail, or that of an earlier life
 	// thread was reserved for it, at an object that fans out; guarded by mu.
 	thread *thread
 }
@@ -155,7 +158,11 @@ func (r *Request) Forget() {
 	}
 	if r.rare != nil {
 		r.Body = r.Home()
-		*r.rare = rare{}
+		kept := r.rare.kept
+		if r.rare.trail != nil {
+			*kept = trail{}
+		}
+		*r.rare = rare{kept: kept}
 	}
 	r.Fresh()
 }
@@ -325,6 +332,8 @@ func (m *Mailbox) wait(r *Request) {
 			r.fail(err)
 			return
 		}
+	} else if m.config.lends() {
+		m.help(r)
 	}
 	for !r.ended {
 		if !r.ends {
@@ -354,15 +363,23 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	if !r.granted {
 		return true
 	}
-	// The object is ours.
-	if err := r.gone(); err != nil {
-		m.mu.Lock()
-		m.kernel().Decline(&r.Request)
-		m.goOnServing(r, r.frame, nil, 0) // its caller has better things to do than to serve others
-		r.lapse(err)
-		return false
+	stage := own
+	if r.stage.Load() != own {
+		stage = r.begin()
 	}
-	r.Body.Run()
+	switch stage {
+	case done:
+		return true
+	case own: // the object is ours
+		if err := r.gone(); err != nil {
+			m.mu.Lock()
+			m.kernel().Decline(&r.Request)
+			m.goOnServing(r, r.frame, nil, 0) // its caller has better things to do than to serve others
+			r.lapse(err)
+			return false
+		}
+		r.Body.Run()
+	}
 	m.mu.Lock()
 	self, may, f := r, chain == nil, r.frame
 	if r.granted = false; m.over(r) {
@@ -644,6 +661,8 @@ func (r *Request) settle() {
 		r.unwatch = nil
 	}
 	switch {
+	case r.tokens && r.stage.Load() != own:
+		r.leave(done)
 	case r.tokens:
 		r.wake <- struct{}{}
 	case r.Told:
@@ -714,8 +733,20 @@ func (r *Request) Forsake() {
 	}
 	<-r.wake
 	if r.granted {
+		stage := own
+		if r.stage.Load() != own {
+			stage = r.begin()
+		}
 		m.mu.Lock()
-		m.kernel().Decline(&r.Request)
+		switch stage {
+		case own:
+			m.kernel().Decline(&r.Request)
+		case returned:
+			m.kernel().Complete(&r.Request)
+		default:
+			m.mu.Unlock()
+			return
+		}
 		owner := m.stillOwned(r)
 		m.mu.Unlock()
 		if owner {

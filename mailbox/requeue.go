@@ -37,8 +37,8 @@ type Hop struct {
 	// worker. The request goes on with the context that it returns; or it fails, with
 	// the error, having left, but not arrived. It must not panic.
 	Admit func(r *Request) (context.Context, error)
-	// Board is called before the request waits.
-	Board func(r *Request, box *Mailbox)
+	// Board is called, with the Body, before the request waits.
+	Board func(body Body, r *Request, box *Mailbox)
 
 	withdrawn error // that of whoever withdraws the request while it is being admitted; guarded by mu of the box that it leaves
 }
@@ -54,8 +54,11 @@ func (r *Request) Ran(before Turns) {
 func (r *Request) track() *trail {
 	s := r.special()
 	if s.trail == nil {
-		s.trail = &trail{home: r.Body}
-		s.trail.ran.last = s.trail.room[:0]
+		if s.kept == nil {
+			s.kept = new(trail)
+		}
+		s.trail = s.kept
+		s.trail.home, s.trail.ran.last = r.Body, s.trail.room[:0]
 	}
 	return s.trail
 }
@@ -99,7 +102,7 @@ func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	if !h.Keep {
 		r.since = now
 	}
-	h.Board(r, box)
+	h.Board(h.Body, r, box)
 }
 
 // requeue is the hop of r, whose body has returned, to the object that it is in. It

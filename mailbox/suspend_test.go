@@ -60,7 +60,7 @@ func TestASuspendedObjectIsQuietWhenTheLastBodyHasReturned(t *testing.T) {
 // for; one that comes later is not let in.
 func TestTheFastPathIsClosedToASuspendedObject(t *testing.T) {
 	r := newRoom(mailbox.Config{})
-	w, ok := r.Take(mailbox.Mark(tidy), true)
+	w, ok := r.Take(mailbox.Mark(tidy))
 	require.True(t, ok)
 	quiet := r.Suspend()
 	require.False(t, isClosed(quiet))
@@ -69,10 +69,10 @@ func TestTheFastPathIsClosedToASuspendedObject(t *testing.T) {
 	require.False(t, r.Look(&l))
 	r.Yield(l)
 	require.True(t, isClosed(quiet))
-	_, ok = r.Take(mailbox.Mark(tidy), true)
+	_, ok = r.Take(mailbox.Mark(tidy))
 	require.False(t, ok)
 	r.Resume()
-	for _, ok := r.Take(mailbox.Mark(tidy), true); !ok; _, ok = r.Take(mailbox.Mark(tidy), true) {
+	for _, ok := r.Take(mailbox.Mark(tidy)); !ok; _, ok = r.Take(mailbox.Mark(tidy)) {
 	}
 	r.Yield(l)
 }

@@ -31,8 +31,7 @@ func (l *ledger) Read() int64 { l.work(); return l.writes }
 func (l *ledger) Write() { l.work(); l.writes++ }
 
 func (l *ledger) work() {
-	for i := 0; i < l.spin; i++ {
-	}
+	burn(l.spin)
 	if l.wait > 0 {
 		time.Sleep(l.wait) // what a body that waits for something else does
 	}
@@ -46,8 +45,27 @@ var (
 	post    = activeobject.ProcedureCtx(ledgers, "post", func(l *ledger, _ context.Context, _ None) (None, error) { l.Write(); return none, nil })
 )
 
-// work of about a microsecond.
-const microsecond = 2000
+// burn takes time: each step needs the result of the one before. (Empty loops are done by
+// some processors at several rounds a cycle, and by their neighbours at one.)
+//
+//go:noinline
+func burn(steps int) (x uint64) {
+	for range steps {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	return x
+}
+
+// spinFor returns how many steps take about d.
+func spinFor(d time.Duration) int {
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		burn(1 << 20)
+		best = min(best, time.Since(start))
+	}
+	return max(int(d*(1<<20)/best), 1)
+}
 
 func benchSystem(b *testing.B) *actor.System {
 	system := actor.NewSystem(actor.WithLogger(quiet))
@@ -159,6 +177,7 @@ func BenchmarkReadOnAnIdleObject(b *testing.B) {
 
 // Readers and writers with bodies of a microsecond, against the same by hand.
 func BenchmarkReadersAndWriters(b *testing.B) {
+	microsecond := spinFor(time.Microsecond)
 	for _, callers := range []int{8, 64} {
 		for _, reads := range []int{100, 99, 90} {
 			for _, peer := range []string{"rwmutex", "spawned"} {

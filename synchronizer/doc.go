@@ -55,7 +55,9 @@
 // Whose thread runs a request that starts is a choice, as in the text: that of the caller
 // who waits for it, which is the default and the cheapest; one of its own (Spawned); one of
 // a pool (On), which many objects can share; or that of a worker actor, a child of the
-// object's (Actors). A Try that would have to wait for a thread, or for a Limit, is refused.
+// object's (Actors). A body that takes no context may also be run by another caller who is
+// about to wait: he runs what has been granted to others and has not begun. A Try that would
+// have to wait for a thread, or for a Limit, is refused.
 //
 // # The monitor
 //

@@ -82,6 +82,27 @@ func (r Reason) String() string {
 	return "could start: no thread has come for it"
 }
 
+// Holding yields those of the n requests started last that run and that r waits for: it
+// cannot start before they have ended, since it conflicts with them; or does not, unless
+// another one leaves that waits outside and comes before it. It asks nothing.
+func (k *Kernel) Holding(r *Request, n int) iter.Seq[*Request] {
+	return func(yield func(*Request) bool) {
+		if !r.Waits() {
+			return
+		}
+		first := (*Request)(nil)
+		if !k.inner(r) {
+			first = k.outsideAfter(nil, r, k.known)
+		}
+		for other := k.running.last; other != nil && n > 0; other = other.prev {
+			if (k.impedes(r, other) || first != nil && k.impedes(first, other)) && !yield(other) {
+				return
+			}
+			n--
+		}
+	}
+}
+
 // Running yields the requests that run, in the order of their start. Those
 // announced by Begin are not among them, but with Unseen.
 func (k *Kernel) Running() iter.Seq[*Request] {

@@ -52,10 +52,13 @@ var perRounds = sync.OnceValue(func() time.Duration {
 	return max(1, fastest)
 })
 
-// Spin computes nothing for so many rounds.
+// Spin computes nothing of interest for so many rounds, each of which needs the result of
+// the one before: empty ones some processors do several at a time, now and then.
 //
 //go:noinline
-func Spin(rounds int) {
+func Spin(rounds int) (x uint64) {
 	for range rounds {
+		x = x*6364136223846793005 + 1442695040888963407
 	}
+	return x
 }

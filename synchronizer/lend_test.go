@@ -1,0 +1,188 @@
+package synchronizer_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/objecttest"
+	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/synchronizer"
+)
+
+// A desk has a leaf operation that does what its argument says, and one that may be held on
+// to. Both exclude everything.
+type desk struct{ notes []string }
+
+type note struct {
+	text string
+	then func() (None, error)
+}
+
+var (
+	desks = activeobject.NewType[desk]("desk")
+	leave = activeobject.Procedure(desks, "leave", func(d *desk, n note) (None, error) {
+		d.notes = append(d.notes, n.text)
+		if n.then != nil {
+			return n.then()
+		}
+		return none, nil
+	})
+	hold = activeobject.ProcedureCtx(desks, "hold", func(_ *desk, _ context.Context, until func()) (None, error) {
+		until()
+		return none, nil
+	})
+)
+
+// lent has one caller's note granted while another one is about to wait behind it, until that one
+// has lent his goroutine to it. It returns what the first caller got; check looks at the desk each
+// time, whoever has run the note.
+func lent(t *testing.T, then func(other *activeobject.Object[desk]) (None, error), check func(o, other *activeobject.Object[desk], err error)) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that who is woken comes later
+	s := newSystem(t)
+	var ran string
+	until(t, "nobody lends himself", func() bool {
+		o := activeobject.Must(synchronizer.New(s, desks, &desk{}))
+		other := activeobject.Must(synchronizer.New(s, desks, &desk{}))
+		first, second, lender := make(chan error, 1), make(chan error, 1), make(chan string, 1)
+		go func() {
+			lender <- goroutine()
+			must(hold.Call(background, o, func() {
+				go func() {
+					_, err := leave.Call(background, o, note{"first", func() (None, error) {
+						ran = goroutine()
+						if then == nil {
+							return none, nil
+						}
+						return then(other)
+					}})
+					first <- err
+				}()
+				objecttest.Waiting(t, o, leave, 1)
+			}))
+			defer func() { second <- nil }() // also if a body that it is lent to ends the goroutine
+			must(leave.Call(background, o, note{text: "second"}))
+		}()
+		by := soon(t, lender)
+		soon(t, second)
+		err := soon(t, first)
+		objecttest.Idle(t, o, other)
+		check(o, other, err)
+		return ran == by
+	})
+}
+
+func notes(t *testing.T, o *activeobject.Object[desk]) (all []string) {
+	t.Helper()
+	require.NoError(t, o.View(background, func(d *desk) error { all = d.notes; return nil }))
+	return all
+}
+
+func TestWhoIsAboutToWaitRunsWhatHasBeenGrantedToOthers(t *testing.T) {
+	lent(t, nil, func(o, _ *activeobject.Object[desk], err error) {
+		require.NoError(t, err)
+		require.Equal(t, []string{"first", "second"}, notes(t, o))
+	})
+}
+
+func TestAPanicOnALentGoroutineIsTheRequestsOwn(t *testing.T) {
+	lent(t, func(*activeobject.Object[desk]) (None, error) { panic("oh") }, func(o, _ *activeobject.Object[desk], err error) {
+		var panicked *mailbox.PanicError
+		require.ErrorAs(t, err, &panicked)
+		require.Equal(t, []string{"first", "second"}, notes(t, o))
+	})
+}
+
+func TestGoexitOnALentGoroutineFailsTheRequestAndForsakesTheLenders(t *testing.T) {
+	lent(t, func(*activeobject.Object[desk]) (None, error) { runtime.Goexit(); panic("unreachable") }, func(o, _ *activeobject.Object[desk], err error) {
+		if err == nil {
+			return // its own caller has run it, and is gone
+		}
+		var exited *mailbox.ExitError
+		require.ErrorAs(t, err, &exited)
+		require.Equal(t, "first", notes(t, o)[0])
+	})
+}
+
+func TestARequestIsRequeuedFromALentGoroutine(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		here, there []string
+		then        func(o *activeobject.Object[desk]) (None, error)
+	}{
+		{"to its object", []string{"first", "second", "third"}, nil, func(*activeobject.Object[desk]) (None, error) {
+			return leave.Requeue(note{text: "third"})
+		}},
+		{"to another object", []string{"first", "second"}, []string{"third"}, func(other *activeobject.Object[desk]) (None, error) {
+			return leave.RequeueTo(other, note{text: "third"})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lent(t, c.then, func(o, other *activeobject.Object[desk], err error) {
+				require.NoError(t, err)
+				require.ElementsMatch(t, c.here, notes(t, o), "the third may come before the second, who has not arrived as yet")
+				require.Equal(t, c.there, notes(t, other))
+			})
+		})
+	}
+}
+
+func TestNobodyLendsHimselfToARequestWhoseContextHasEnded(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	o := activeobject.Must(synchronizer.New(newSystem(t), desks, &desk{}))
+	ctx, cancel := context.WithCancel(background)
+	first := make(chan error, 1)
+	must(hold.Call(background, o, func() {
+		go func() {
+			_, err := leave.Call(ctx, o, note{text: "first"})
+			first <- err
+		}()
+		objecttest.Waiting(t, o, leave, 1)
+	}))
+	cancel()
+	must(leave.Call(background, o, note{text: "second"}))
+	if err := soon(t, first); err != nil {
+		require.True(t, errors.Is(err, context.Canceled))
+		require.Equal(t, []string{"second"}, notes(t, o))
+	} else {
+		require.Equal(t, []string{"first", "second"}, notes(t, o), "it had begun before")
+	}
+}
+
+// Who waits for something else parks: what has been granted is compatible with his own request,
+// which may be granted any time.
+func TestNobodyLendsHimselfToWhatHeDoesNotWaitFor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	type gate struct{ open bool }
+	gates := activeobject.NewType[gate]("gate")
+	look := activeobject.Function(gates, "look", func(*gate, None) (string, error) { return goroutine(), nil })
+	pass := activeobject.Entry(gates, "pass", activeobject.Do(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
+	work := activeobject.ProcedureCtx(gates, "work", func(_ *gate, _ context.Context, until func()) (None, error) { until(); return none, nil })
+	set := activeobject.Procedure(gates, "set", activeobject.Put(func(g *gate, open bool) { g.open = open }))
+	o := activeobject.Must(synchronizer.New(newSystem(t), gates, &gate{}, synchronizer.Conflicts(gates.Conflicts().Compatible(look, pass))))
+	type who struct{ by, ran string }
+	for range 20 {
+		looked, passed := make(chan who, 1), make(chan error, 1)
+		go func() {
+			must(work.Call(background, o, func() {
+				go func() {
+					ran, err := look.Call(background, o, none)
+					must(none, err)
+					looked <- who{goroutine(), ran}
+				}()
+				objecttest.Waiting(t, o, look, 1)
+			}))
+			_, err := pass.Call(background, o, none)
+			passed <- err
+		}()
+		w := soon(t, looked)
+		require.Equal(t, w.by, w.ran)
+		must(set.Call(background, o, true))
+		require.NoError(t, soon(t, passed))
+		must(set.Call(background, o, false))
+	}
+}
