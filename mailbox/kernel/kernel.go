@@ -1300,10 +1300,7 @@ func (k *Kernel) aheadOutside(r *Request) *Request {
 	if !k.rules.AllCompatible {
 		return k.outside(r)
 	}
-	for other := range k.reserved(r, k.clash) {
-		return other
-	}
-	return nil
+	return k.reservedFor(r, k.clash)
 }
 
 // refutedOutside reports whether the guard of those at the gate is known to be false.
