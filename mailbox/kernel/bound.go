@@ -75,7 +75,7 @@ func (k *Kernel) heldOutside(r *Request) bool {
 	if !k.rules.AllCompatible {
 		return k.outsideAfter(nil, r, k.surely) != nil
 	}
-	return k.reservedFor(r, k.surely)
+	return k.reservedFor(r, k.surely) != nil
 }
 
 // blocked reports whether everybody who waits conflicts with something that runs.

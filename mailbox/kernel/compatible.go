@@ -130,12 +130,12 @@ func (k *Kernel) reserved(r *Request, clash func(r, other *Request) bool) iter.S
 	}
 }
 
-// reservedFor reports whether there is one such.
-func (k *Kernel) reservedFor(r *Request, clash func(r, other *Request) bool) bool {
-	for range k.reserved(r, clash) {
-		return true
+// reservedFor returns one such, or nil.
+func (k *Kernel) reservedFor(r *Request, clash func(r, other *Request) bool) *Request {
+	for w := range k.reserved(r, clash) {
+		return w
 	}
-	return false
+	return nil
 }
 
 // enters reports whether somebody at the gate who arrived before r, and conflicts with it, could

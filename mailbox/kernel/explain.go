@@ -84,14 +84,18 @@ func (r Reason) String() string {
 
 // Holding yields those of the n requests started last that run and that r waits for: it
 // cannot start before they have ended, since it conflicts with them; or does not, unless
-// another one leaves that waits outside and comes before it. It asks nothing.
+// another one leaves that waits outside and is in its way. It asks nothing.
 func (k *Kernel) Holding(r *Request, n int) iter.Seq[*Request] {
 	return func(yield func(*Request) bool) {
 		if !r.Waits() {
 			return
 		}
 		first := (*Request)(nil)
-		if !k.inner(r) && !k.rules.AllCompatible {
+		switch {
+		case k.inner(r):
+		case k.rules.AllCompatible:
+			first = k.reservedFor(r, k.known)
+		default:
 			first = k.outsideAfter(nil, r, k.known)
 		}
 		for other := k.running.last; other != nil && n > 0; other = other.prev {

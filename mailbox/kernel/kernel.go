@@ -122,9 +122,10 @@ type Rules struct {
 	// Policy is the order of consideration; nil means Arrival.
 	Policy *Policy
 	// MaxBypass bounds how often a later arrival may start while a request waits
-	// inside (or at the gate, with AllCompatible) and its guard is open, or not known to be false; 0 sets no bound. At
-	// the bound nothing that conflicts with the request starts before it, not
-	// even an earlier arrival of the same entry that was closed meanwhile.
+	// inside (or at the gate, with AllCompatible) and its guard is open, or not known
+	// to be false; 0 sets no bound. At the bound nothing that conflicts with the
+	// request starts before it, not even an earlier arrival of the same entry that
+	// was closed meanwhile.
 	MaxBypass int
 	// CountBypass says how far bypasses are counted for Stats if there is no bound.
 	CountBypass int
@@ -1299,10 +1300,7 @@ func (k *Kernel) aheadOutside(r *Request) *Request {
 	if !k.rules.AllCompatible {
 		return k.outside(r)
 	}
-	for other := range k.reserved(r, k.clash) {
-		return other
-	}
-	return nil
+	return k.reservedFor(r, k.clash)
 }
 
 // refutedOutside reports whether the guard of those at the gate is known to be false.
