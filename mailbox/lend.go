@@ -1,5 +1,7 @@
 package mailbox
 
+import "runtime"
+
 // Lending at an object that fans out.
 //
 // A request that has been granted runs from then on, as far as the kernel is concerned. But its
@@ -109,6 +111,7 @@ func (m *Mailbox) help(r *Request) {
 	if r.committed {
 		return
 	}
+	m.attend(r)
 	x := m.fanned()
 	for n := m.config.Lend; n > 0 && x.unbegun.Load() > 0 && len(r.wake) == 0 && r.gone() == nil; n-- {
 		m.mu.Lock()
@@ -129,6 +132,19 @@ func (m *Mailbox) help(r *Request) {
 		} else {
 			m.mu.Unlock()
 			other.settle()
+		}
+	}
+}
+
+// attend waits awake, for some microseconds at most, as long as somebody decides who is to start: r
+// may be among those, and then need not park.
+func (m *Mailbox) attend(r *Request) {
+	const probes, gap = 100, 100
+	if m.Word.Load()&held == 0 || runtime.GOMAXPROCS(0) == 1 {
+		return
+	}
+	for i := 0; i < probes && m.Word.Load()&held != 0 && len(r.wake) == 0; i++ {
+		for range gap {
 		}
 	}
 }
