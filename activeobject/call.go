@@ -172,14 +172,22 @@ const (
 
 // passage is what there is to say of a request on its way, besides how it is made,
 // its result and its error. It is nil if nobody asks and there is nothing to say.
+//
+// Each Send clears one, so it is small: what only others need is the history.
 type passage struct {
 	// record is that of a request that was sent or begun, or came by message, and is
 	// still on its way. (If it came by message nobody may touch that: it may have
 	// ended since.)
 	record record
-	letter letter // the message that it came by
-	// ran are the bodies that have run for a request that comes from other objects.
-	ran mailbox.Turns
+	// history is that of a request that comes from other objects, or came by message,
+	// or is a case of Select; of others it is nil.
+	history *history
+}
+
+// history is what has gone before a request, and what has become of it.
+type history struct {
+	letter letter        // the message that it came by
+	ran    mailbox.Turns // the bodies that have run, of a request that comes from other objects
 	// undone says of a request that has failed that no body has run for it here.
 	undone bool
 	// over says that its body has returned result and err: see keep.
@@ -188,21 +196,41 @@ type passage struct {
 	err    error
 }
 
-// keep keeps what the body of a request that came by message has returned, or that its
-// guard has failed. Whoever has run it is about to give the object back, and, serving
-// others, may lend himself to a body that ends his goroutine; or the guard has ended it.
-// The reply is due all the same.
-func (p *passage) keep(result any, err error) {
-	p.over, p.result, p.err = true, result, err
+// past returns the history of the request, or nil.
+func (p *passage) past() *history {
+	if p == nil {
+		return nil
+	}
+	return p.history
+}
+
+// turns returns the bodies that have run before.
+func (p *passage) turns() (ran mailbox.Turns) {
+	if h := p.past(); h != nil {
+		ran = h.ran
+	}
+	return ran
 }
 
 // failed returns the error of a request for which no body has run here.
 func (p *passage) failed(err error) error {
-	if p == nil {
+	h := p.past()
+	if h == nil {
 		return err
 	}
-	p.undone = true
-	return p.ran.Failed(err)
+	h.undone = true
+	return h.ran.Failed(err)
+}
+
+// keep keeps what the body of a request that came by message has returned, or that its
+// guard has failed. Whoever has run it is about to give the object back, and, serving
+// others, may lend himself to a body that ends his goroutine; or the guard has ended it.
+// The reply is due all the same. It is not inlined into what every operation has of its own.
+//
+//go:noinline
+func (p *passage) keep(result any, err error) {
+	h := p.history
+	h.over, h.result, h.err = true, result, err
 }
 
 // How far perform has come.
@@ -814,8 +842,8 @@ func (t *common) await(ctx context.Context, o *core, rec record, c *call, r *mai
 			return
 		}
 	}
-	if p != nil {
-		r.Ran(p.ran)
+	if h := p.past(); h != nil {
+		r.Ran(h.ran)
 	}
 	returned := false
 	defer func() {
@@ -829,8 +857,8 @@ func (t *common) await(ctx context.Context, o *core, rec record, c *call, r *mai
 		o.box.CallHeld(ctx, r, falsePart, now)
 	}
 	returned = true
-	if p != nil {
-		p.undone = !c.begun
+	if h := p.past(); h != nil {
+		h.undone = !c.begun
 	}
 }
 
@@ -903,7 +931,7 @@ func (p *passage) charge(ctx context.Context, o *core, rec record, how manner) {
 		return
 	}
 	_, c, r := rec.parts()
-	c.letter, p.record = p.letter, rec
+	c.letter, p.record = p.history.letter, rec
 	if c.sender != nil && mailbox.ChainOf(ctx) != nil {
 		c.pooled = false // there may be an edge to it
 		o.class.system.Follows(c.sender, o.addressed(), r)

@@ -73,7 +73,7 @@ func (op *Operation[T, A, R]) answer(ctx context.Context, at *core, m *actor.Inv
 	if !ok {
 		return false
 	}
-	p := passage{letter: letter{m, sender}}
+	p := passage{history: &history{letter: letter{m, sender}}}
 	var result any
 	var err error
 	returned := false
@@ -92,13 +92,13 @@ func (t *common) answering(o *core, p *passage, r any, err error, returned bool)
 	switch {
 	case p.record != nil:
 		return // it is on its way
-	case p.over:
-		r, err = p.result, p.err
+	case p.history.over:
+		r, err = p.history.result, p.history.err
 	case !returned:
 		err = &mailbox.ExitError{Object: o.Name(), Operation: t.name}
 	}
-	if p.letter.sender != nil || err != nil {
-		o.answered(p.letter, r, err)
+	if p.history.letter.sender != nil || err != nil {
+		o.answered(p.history.letter, r, err)
 	}
 }
 

@@ -237,10 +237,7 @@ func (s *stay) todo() job { return s.job }
 // with the next operation.
 func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p *passage) (r R, err error) {
 	l := op.leaving(ctx, o, arg)
-	var ran mailbox.Turns // before the one that l is about
-	if p != nil {
-		ran = p.ran
-	}
+	ran := p.turns() // before the one that l is about
 	for mark := op.mark; w == op.idle && o.class.filters == nil; {
 		next, ok := h.(turn[R])
 		if !ok {
@@ -392,7 +389,7 @@ func (*departure) Error() string { return "sluice: a departure" }
 
 // there implements turn.
 func (h *hop[T, A, R]) there(ctx context.Context, ran mailbox.Turns) (R, error) {
-	return h.op.start(ctx, h.o, h.arg, hopping, &passage{ran: ran})
+	return h.op.start(ctx, h.o, h.arg, hopping, &passage{history: &history{ran: ran}})
 }
 
 // target implements hopper.

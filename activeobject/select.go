@@ -195,9 +195,9 @@ func (c *Case[T, A, R]) snatch(ctx context.Context) (made, unsure bool) {
 var errNotNow = errors.New("activeobject: not now")
 
 func (c *Case[T, A, R]) try(ctx context.Context) (bool, error) {
-	var p passage
+	p := passage{history: new(history)}
 	r, err := c.op.enter(ctx, c.o, c.arg, attempting, &p)
-	if err != nil && p.undone { // else a body may have returned such an error, that of a Try of its own
+	if err != nil && p.history.undone { // else a body may have returned such an error, that of a Try of its own
 		if _, refused := err.(*RefusedError); refused {
 			return false, nil
 		}

@@ -224,7 +224,7 @@ func (t Table) Scopes() []Scope { return t.scopes }
 
 // Within returns the number, in Scopes, of the scope in which requests of operations i and j
 // conflict if they overlap there; or -1, if they always do, or never.
-func (t Table) Within(i, j int) int { return t.within[i][j] - 1 }
+func (t *Table) Within(i, j int) int { return t.within[i][j] - 1 }
 
 // Narrowed reports whether operation i conflicts with any by a scope.
 func (t Table) Narrowed(i int) bool {

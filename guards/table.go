@@ -224,8 +224,10 @@ func (t Table) Names() []string { return slices.Clone(t.names) }
 func (t Table) Len() int { return len(t.names) }
 
 // Between reports whether operations i and j, by number, may not run at the same
-// time; or, if Within says so, some of their requests may not.
-func (t Table) Between(i, j int) bool { return t.rows[i].Has(j) }
+// time; or, if Within says so, some of their requests may not. (It is a pointer's method,
+// like Row and Within: a scheduler asks them for every request, and a table is large to
+// copy.)
+func (t *Table) Between(i, j int) bool { return t.rows[i].Has(j) }
 
 // Allow is Compatible for operations by number, which may be the same.
 func (t Table) Allow(i, j int) Table {
@@ -236,7 +238,7 @@ func (t Table) Allow(i, j int) Table {
 
 // Row returns the set of operations that conflict with operation i. It belongs
 // to the table: do not change it.
-func (t Table) Row(i int) Set { return t.rows[i] }
+func (t *Table) Row(i int) Set { return t.rows[i] }
 
 // String draws the table as the matrix a person would draw: a dot marks a conflict,
 // and other marks are explained below it.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +82,8 @@ func (m *Mailbox) Explain() Snapshot {
 	for op := range ops {
 		expected += m.Queued(op)
 	}
-	s := Snapshot{Object: m.host.Name(), Running: []Running{}, Waiting: make([]Waiting, 0, expected)}
+	room := make([]Waiting, expected)
+	s := Snapshot{Object: m.host.Name(), Running: []Running{}, Waiting: room[:0]}
 
 	m.mu.Lock()
 	s.Stopped = m.closed != nil
@@ -128,17 +128,20 @@ func (m *Mailbox) Explain() Snapshot {
 		}
 	}
 	c := k.Inspect()
-	for c.Next(chunk, func(kr *kernel.Request, position int, why kernel.Reason) {
-		s.Waiting = append(s.Waiting, m.waiting(kr.Record.(*Request), position, m.because(why), now))
+	n := 0
+	for c.Next(chunk, func(kr *kernel.Request, position int) {
+		m.describe(kr.Record.(*Request), &room[n], position, now)
+		n++
 	}) {
 		m.mu.Unlock()
 		// Whoever waits for mu is first, and room is made while it is free.
 		runtime.Gosched()
-		s.Waiting = slices.Grow(s.Waiting, chunk)
+		room = append(room, make([]Waiting, max(n+chunk-len(room), 0))...)
 		m.mu.Lock()
 	}
 	c.Close()
 	m.mu.Unlock()
+	s.Waiting = room[:n]
 
 	if len(frames) > 0 {
 		graph.Lock()
@@ -150,13 +153,14 @@ func (m *Mailbox) Explain() Snapshot {
 	return s
 }
 
-// waiting describes a request that waits. The caller holds mu.
-func (m *Mailbox) waiting(r *Request, position int, why kernel.Reason, now time.Duration) Waiting {
-	return Waiting{
-		Operation: m.config.Rules.Operations[r.Op].Name, Arrival: r.Arrival(), Position: position,
-		Outside: r.State() != kernel.Inside, Thread: r.thread() != nil, Leaving: r.gone() != nil, Age: max(now-r.since, 0),
-		Bypassed: m.kernel().Bypassed(&r.Request), Reason: why,
-	}
+// describe says of a request that waits what there is to say, in w, which is zero: of very
+// many, copying it would take longer than finding it out. The caller holds mu.
+func (m *Mailbox) describe(r *Request, w *Waiting, position int, now time.Duration) {
+	k := m.kernel()
+	w.Operation, w.Arrival, w.Position = m.config.Rules.Operations[r.Op].Name, r.Arrival(), position
+	w.Outside, w.Thread, w.Leaving = r.State() != kernel.Inside, r.thread() != nil, r.gone() != nil
+	w.Age, w.Bypassed = max(now-r.since, 0), k.Bypassed(&r.Request)
+	m.because(k, r, &w.Reason)
 }
 
 // far follows what the body waits for now. The caller holds graph, so that the
@@ -193,20 +197,22 @@ func (r *Request) why() (kernel.Reason, bool) {
 	m := r.lock()
 	defer m.mu.Unlock()
 	if r.Waits() {
-		return m.because(m.kernel().Why(&r.Request)), true
+		var why kernel.Reason
+		m.because(m.kernel(), r, &why)
+		return why, true
 	}
 	return kernel.Reason{}, r.State() == kernel.Running
 }
 
-// because adds to a reason who has the threads that the kernel knows nothing of. The caller
-// holds mu.
-func (m *Mailbox) because(why kernel.Reason) kernel.Reason {
+// because is Kernel.Explain, with who has the threads that the kernel knows nothing of. The
+// caller holds mu.
+func (m *Mailbox) because(k *kernel.Kernel, r *Request, why *kernel.Reason) {
+	k.Explain(&r.Request, why)
 	if why.Threads != "" {
 		if t, ok := m.config.Fan.Threads.(Keeper); ok {
 			why.Threads = t.Taken()
 		}
 	}
-	return why
 }
 
 // WriteTo writes the snapshot as text for a person.

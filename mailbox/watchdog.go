@@ -31,14 +31,15 @@ func (m *Mailbox) look() {
 	x.unseen = false
 	k := m.kernel()
 	c := k.Inspect()
-	for c.Next(chunk, func(kr *kernel.Request, position int, why kernel.Reason) {
+	for c.Next(chunk, func(kr *kernel.Request, position int) {
 		r := kr.Record.(*Request)
 		age := now - r.since
 		switch {
 		case r.overdue:
 		case age >= m.config.Patience:
 			r.overdue = true
-			late = append(late, m.waiting(r, position, m.because(why), now))
+			late = append(late, Waiting{})
+			m.describe(r, &late[len(late)-1], position, now)
 		case next < 0 || m.config.Patience-age < next:
 			next = m.config.Patience - age
 		}

@@ -242,7 +242,7 @@ func TestCursorVisitsThoseWhoPassOthersAtTheGate(t *testing.T) {
 	var visited []*kernel.Request
 	c := k.Inspect()
 	defer c.Close()
-	for c.Next(1, func(r *kernel.Request, _ int, _ kernel.Reason) { visited = append(visited, r) }) {
+	for c.Next(1, func(r *kernel.Request, _ int) { visited = append(visited, r) }) {
 	}
 	require.ElementsMatch(t, all, visited)
 }

@@ -139,10 +139,11 @@ func (k *Kernel) Unseen() iter.Seq2[int, int] {
 // Bypassed returns how often later arrivals have started while the guard of a
 // waiting request was open, up to the bound; 0 where no bound is set.
 func (k *Kernel) Bypassed(r *Request) int {
-	switch r.state {
-	case Inside:
+	switch {
+	case k.counts() == 0:
+	case r.state == Inside:
 		return min(k.bypasses(r), k.counts())
-	case AtGate:
+	case r.state == AtGate:
 		return min(int(r.bypassed), k.counts())
 	}
 	return 0
@@ -152,46 +153,64 @@ func (k *Kernel) Bypassed(r *Request) int {
 func (k *Kernel) Step() uint64 { return k.step }
 
 // Why returns why a waiting request waits. It asks no guard.
-func (k *Kernel) Why(r *Request) Reason {
-	switch r.state {
-	case AtDoor:
-		return Reason{Cause: NoRoom}
-	case Threadless:
-		return Reason{Cause: NoThread, Threads: "none is free"}
-	}
-	reason := k.whyHere(r)
-	a := k.answerOf(r)
-	if r.state == Inside && a.stamp != 0 && a.falsePart != "" {
-		reason.Guard, reason.Step = a.falsePart, a.step
-	}
-	switch {
-	case reason.Cause == Conflict, reason.Cause == Suspended:
-	case reason.Guard != "" && k.current(r.Op, a):
-		reason.Cause = GuardFalse
-	default:
-		if first := k.ahead(r); first != nil {
-			reason.Cause, reason.Behind = Order, k.rules.Operations[first.Op].Name
-		}
-	}
+func (k *Kernel) Why(r *Request) (reason Reason) {
+	k.Explain(r, &reason)
 	return reason
 }
 
+// Explain is Why for who has room for the reason, a zero one: of very many requests,
+// copying their reasons would take longer than finding them.
+func (k *Kernel) Explain(r *Request, reason *Reason) {
+	switch r.state {
+	case AtDoor:
+		reason.Cause = NoRoom
+		return
+	case Threadless:
+		reason.Cause, reason.Threads = NoThread, "none is free"
+		return
+	}
+	cause, conflicts := k.whyHere(r)
+	if conflicts != nil {
+		reason.Conflicts = conflicts
+	}
+	a := k.answerOf(r)
+	no := r.state == Inside && a.stamp != 0 && a.falsePart != ""
+	if no {
+		reason.Guard, reason.Step = a.falsePart, a.step
+	}
+	switch {
+	case cause != NoThread:
+	case no && k.current(r.Op, a):
+		cause = GuardFalse
+	default:
+		if first := k.ahead(r); first != nil {
+			cause, reason.Behind = Order, k.rules.Operations[first.Op].Name
+		}
+	}
+	reason.Cause = cause
+}
+
 // whyHere returns what keeps r from running that runs, or is to be done to the object.
-func (k *Kernel) whyHere(r *Request) Reason {
+func (k *Kernel) whyHere(r *Request) (cause Cause, conflicts []string) {
 	row := k.rules.Conflicts.Row(r.Op)
-	reason := Reason{Cause: Conflict}
 	for other := k.runningOps.Next(0); other >= 0; other = k.runningOps.Next(other + 1) {
 		if row.Has(other) && (!k.queues[r.Op].scoped || k.impededBy(r, other)) {
-			reason.Conflicts = append(reason.Conflicts, k.rules.Operations[other].Name)
+			conflicts = append(conflicts, k.rules.Operations[other].Name)
 		}
 	}
 	switch {
 	case k.held:
-		reason.Cause = Suspended
-	case reason.Conflicts == nil:
-		reason.Cause = NoThread
+		return Suspended, conflicts
+	case conflicts == nil:
+		return NoThread, nil
 	}
-	return reason
+	return Conflict, conflicts
+}
+
+// unhindered reports whether nothing keeps r from running but others that wait.
+func (k *Kernel) unhindered(r *Request) bool {
+	cause, _ := k.whyHere(r)
+	return cause == NoThread
 }
 
 // ahead returns a waiting request that comes before r, conflicts with it and is
@@ -357,7 +376,7 @@ func (k *Kernel) inTheWayEach(r *Request) iter.Seq[*Request] {
 			}
 			var before []*Request
 			for first, sure := range k.inFront(at) {
-				if sure || k.mayHold(at) && k.whyHere(at).Cause == NoThread {
+				if sure || k.mayHold(at) && k.unhindered(at) {
 					before = append(before, first)
 				}
 			}
@@ -434,7 +453,7 @@ func (c *Cursor) Close() {
 // Position counts from 1 within what the request waits in: the door or the gate of
 // its operation, in order of arrival; without a thread, among all those; or inside, in
 // the order in which those that are open would start.
-func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) bool {
+func (c *Cursor) Next(n int, visit func(r *Request, position int)) bool {
 	for ; n > 0 && !c.done; n-- {
 		for c.at == nil {
 			if !c.advance() {
@@ -451,7 +470,7 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) b
 		if r.placed() {
 			position = r.node.position()
 		}
-		visit(r, position, c.k.Why(r))
+		visit(r, position)
 	}
 	return !c.done
 }
@@ -459,7 +478,7 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int, why Reason)) b
 // again notes that r is seen, and reports whether it has been before.
 func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
-	case c.ones[r.arrival]:
+	case c.ones != nil && c.ones[r.arrival]:
 		return true
 	case c.where <= Threadless, c.where == AtGate && (r.marks.has(manned) || c.k.queues[r.Op].scoped || c.k.rules.AllCompatible): // from there some go inside, and others between them do not
 		if c.ones == nil {

@@ -187,10 +187,10 @@ func TestRequestsWithoutThreadsAreAccountedFor(t *testing.T) {
 					seen := map[*kernel.Request]bool{}
 					c := k.Inspect()
 					for more := true; more; {
-						more = c.Next(1, func(q *kernel.Request, position int, why kernel.Reason) {
+						more = c.Next(1, func(q *kernel.Request, _ int) {
 							require.False(t, seen[q])
 							seen[q] = true
-							require.NotEmpty(t, why.String())
+							require.NotEmpty(t, k.Why(q).String())
 						})
 						if q := k.Threadless(); q != nil && q.State() == kernel.Threadless && r.IntN(3) == 0 {
 							require.Greater(t, q.Arrival(), last)

@@ -464,7 +464,7 @@ func (s *scene) inspect(d *datadriven.TestData) {
 		s.cursor = s.k.Inspect()
 		return
 	}
-	more := s.cursor.Next(number([]string{d.CmdArgs[0].Key}), func(r *kernel.Request, position int, why kernel.Reason) {
+	more := s.cursor.Next(number([]string{d.CmdArgs[0].Key}), func(r *kernel.Request, position int) {
 		where := "inside"
 		switch r.State() {
 		case kernel.AtGate:
@@ -472,7 +472,7 @@ func (s *scene) inspect(d *datadriven.TestData) {
 		case kernel.AtDoor:
 			where = "at the door"
 		}
-		s.printf("%s, %d. %s: %s\n", s.name(r), position, where, why)
+		s.printf("%s, %d. %s: %s\n", s.name(r), position, where, s.k.Why(r))
 	})
 	if !more {
 		s.cursor.Close()

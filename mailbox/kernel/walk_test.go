@@ -31,10 +31,10 @@ func (w *world) walk() {
 	i := w.src.choose(len(w.cursors), "cursor")
 	x, n, visits := w.cursors[i], 1+w.src.choose(4, "visits"), 0
 	w.logf("cursor %d: %d more", i, n)
-	more := x.cursor.Next(n, func(r *kernel.Request, position int, why kernel.Reason) {
+	more := x.cursor.Next(n, func(r *kernel.Request, position int) {
 		visits++
 		c := r.Record.(*call)
-		w.logf("  visits %s at %d: %+v", w.name(c), position, why)
+		w.logf("  visits %s at %d: %+v", w.name(c), position, w.k.Why(r))
 		if !r.Waits() {
 			w.fatalf("the cursor visits %s, which does not wait", w.name(c))
 		}
