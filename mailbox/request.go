@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -522,7 +523,9 @@ func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 	m.arrive(r, falsePart)
 	switch { // r itself is only compared with others from here on
 	case !owner:
+		backlog := m.kernel().Backlog()
 		m.mu.Unlock()
+		giveWay(backlog)
 	case m.config.Dispatcher != nil:
 		m.mu.Unlock()
 		m.config.Dispatcher.Dispatch(m)
@@ -530,6 +533,16 @@ func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 		m.serve(r, m.lend(chain == nil), false)
 	default:
 		m.serve(nil, 0, false)
+	}
+}
+
+// giveWay lets others run on the processor, now and then, if very many requests wait. Who posts
+// does not wait, and so would use up his share of time, which is long: meanwhile whoever serves the
+// object may be among those that are ready to run, and the queue grows by thousands.
+func giveWay(backlog int) {
+	const many, often = 64, 32
+	if backlog >= many && backlog%often == 0 {
+		runtime.Gosched()
 	}
 }
 

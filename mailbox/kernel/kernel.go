@@ -890,6 +890,9 @@ func (k *Kernel) Inside() guards.Set { return k.inside.Set }
 // AtGate reports whether any request waits to be let in.
 func (k *Kernel) AtGate() bool { return k.gated.n > 0 }
 
+// Backlog returns how many requests wait, anywhere.
+func (k *Kernel) Backlog() int { return k.total }
+
 // AtDoor reports whether any request waits for room in a queue.
 func (k *Kernel) AtDoor() bool { return k.doors > 0 }
 
