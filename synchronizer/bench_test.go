@@ -131,9 +131,10 @@ func mixed(d doer, callers, reads int, writes *atomic.Int64) func(int) {
 	}
 }
 
-func versus(b *testing.B, peer, ours func(int)) {
+// versus runs both sides in turn, with so many operations at least.
+func versus(b *testing.B, least int, peer, ours func(int)) {
 	const rounds = 7
-	n := max(b.N/rounds, 1)
+	n := max(b.N/rounds, least)
 	var ratios, peers, own []float64
 	timed := func(run func(int)) float64 {
 		start := time.Now()
@@ -170,7 +171,7 @@ func BenchmarkReadOnAnIdleObject(b *testing.B) {
 				d = locked(&ledger{})
 			}
 			o := activeobject.Must(synchronizer.New(system, ledgers, &ledger{}))
-			versus(b, one(d.read), one(object(o, true).read))
+			versus(b, 1, one(d.read), one(object(o, true).read))
 		})
 	}
 }
@@ -190,7 +191,7 @@ func BenchmarkReadersAndWriters(b *testing.B) {
 					}
 					o := activeobject.Must(synchronizer.New(system, ledgers, state))
 					var theirs, ours atomic.Int64
-					versus(b, mixed(d, callers, reads, &theirs), mixed(object(o, true), callers, reads, &ours))
+					versus(b, 1, mixed(d, callers, reads, &theirs), mixed(object(o, true), callers, reads, &ours))
 					if by.writes != theirs.Load() || state.writes != ours.Load() {
 						b.Fatal("writes were lost")
 					}
@@ -208,7 +209,7 @@ func BenchmarkBodiesThatWait(b *testing.B) {
 			single := activeobject.Must(activeobject.New(system, ledgers, &ledger{wait: time.Millisecond}, activeobject.Dedicated()))
 			o := activeobject.Must(synchronizer.New(system, ledgers, &ledger{wait: time.Millisecond}))
 			var theirs, ours atomic.Int64
-			versus(b, mixed(object(single, false), 64, reads, &theirs), mixed(object(o, false), 64, reads, &ours))
+			versus(b, 1000, mixed(object(single, false), 64, reads, &theirs), mixed(object(o, false), 64, reads, &ours))
 		})
 	}
 }
