@@ -31,7 +31,7 @@ func (l *ledger) Read() int64 { l.work(); return l.writes }
 func (l *ledger) Write() { l.work(); l.writes++ }
 
 func (l *ledger) work() {
-	burn(l.spin)
+	_ = burn(l.spin)
 	if l.wait > 0 {
 		time.Sleep(l.wait) // what a body that waits for something else does
 	}
@@ -61,7 +61,7 @@ func spinFor(d time.Duration) int {
 	best := time.Hour
 	for range 5 {
 		start := time.Now()
-		burn(1 << 20)
+		_ = burn(1 << 20)
 		best = min(best, time.Since(start))
 	}
 	return max(int(d*(1<<20)/best), 1)
