@@ -120,19 +120,24 @@ func (m *Mailbox) help(r *Request) {
 		if other == nil {
 			return
 		}
-		other.Body.Run()
-		if other.hop() != nil {
-			other.leave(returned)
-			continue
-		}
-		m.mu.Lock()
-		m.kernel().Complete(&other.Request)
-		if m.left(other, nil) {
-			m.fan(other)
-		} else {
-			m.mu.Unlock()
-			other.settle()
-		}
+		m.runLent(other)
+	}
+}
+
+// runLent runs the body of r, which the calling goroutine has borrowed.
+func (m *Mailbox) runLent(r *Request) {
+	r.Body.Run()
+	if r.hop() != nil {
+		r.leave(returned)
+		return
+	}
+	m.mu.Lock()
+	m.kernel().Complete(&r.Request)
+	if m.left(r, nil) {
+		m.fan(r)
+	} else {
+		m.mu.Unlock()
+		r.settle()
 	}
 }
 

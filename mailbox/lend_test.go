@@ -5,19 +5,39 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// A caller and somebody who lends himself race for one request after another, all with the
-// same record: who comes first, and whether the one has come back when the other has done. One of
-// them runs it, and the caller finds out which, and what has been written by whoever it was.
+// newHall makes a room that runs at once what does not conflict, on the goroutines of the callers.
+func newHall() *room {
+	return newRoom(mailbox.Config{Fan: &mailbox.Fan{Leaf: func(int) bool { return true }}})
+}
+
+// An owner grants one request after another, all with the same record, and its caller and somebody
+// who lends himself race for each: who comes first, and whether the one has come back when the
+// other has done. One of them runs it, and the caller finds out which, and what has been written
+// by whoever it was.
 func TestOneOfTheTwoRunsWhatHasBeenGranted(t *testing.T) {
-	r := newRoom(mailbox.Config{Fan: &mailbox.Fan{Leaf: func(int) bool { return true }}})
+	r := newHall()
 	v := r.visit(tidy, "granted")
 	v.ForCall()
 	runs, left := 0, mailbox.Own // written by whoever runs it; and what he tells the caller
+	var asked atomic.Int64       // by the caller, who has asked for so many
 	var stop atomic.Bool
-	lender, caller := make(chan struct{}), make(chan struct{})
+	owner, lender, caller := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(owner)
+		for done := int64(0); !stop.Load(); {
+			if asked.Load() == done {
+				runtime.Gosched()
+				continue
+			}
+			r.Grant(&v.Request)
+			done++
+		}
+	}()
 	go func() {
 		defer close(lender)
 		for n := 0; !stop.Load(); n++ {
@@ -39,9 +59,9 @@ func TestOneOfTheTwoRunsWhatHasBeenGranted(t *testing.T) {
 	go func() {
 		defer close(caller)
 		own, lent := 0, 0
-		for round := 1; (round <= 50_000 || own == 0 || lent == 0) && !stop.Load(); round++ {
+		for round := 1; (round <= 30_000 || own == 0 || lent == 0) && !stop.Load(); round++ {
 			left = mailbox.Own
-			r.Grant(&v.Request)
+			asked.Add(1)
 			if round%32 == 0 {
 				runtime.Gosched()
 			}
@@ -62,6 +82,7 @@ func TestOneOfTheTwoRunsWhatHasBeenGranted(t *testing.T) {
 	soon(t, caller)
 	stop.Store(true)
 	soon(t, lender)
+	soon(t, owner)
 	if n := r.Unbegun(); n != 0 {
 		t.Errorf("%d are said to be left", n)
 	}
@@ -70,5 +91,72 @@ func TestOneOfTheTwoRunsWhatHasBeenGranted(t *testing.T) {
 // linger takes time.
 func linger(n int) {
 	for range n {
+	}
+}
+
+// However far a request has come that its caller forsakes, whose goroutine ends, nobody waits for it
+// afterwards, and the object goes on.
+func TestARequestIsForsakenWhoeverRunsIt(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		runs int
+		far  func(t *testing.T, r *room, v *visitor) (forsaken bool)
+	}{
+		{"granted", 0, func(*testing.T, *room, *visitor) bool { return false }},
+		{"lent", 1, func(t *testing.T, r *room, v *visitor) bool {
+			forsaken := make(chan struct{})
+			v.during = func() {
+				go func() { defer close(forsaken); v.Forsake() }()
+				for !v.Awaited() {
+					runtime.Gosched()
+				}
+			}
+			require.True(t, v.Borrow())
+			r.RunLent(&v.Request)
+			soon(t, forsaken)
+			return true
+		}},
+		{"done", 1, func(t *testing.T, r *room, v *visitor) bool {
+			require.True(t, v.Borrow())
+			r.RunLent(&v.Request)
+			return false
+		}},
+		{"to go on", 1, func(t *testing.T, r *room, v *visitor) bool {
+			v.during = func() { v.Requeue(&mailbox.Hop{Op: look, Body: v}) }
+			require.True(t, v.Borrow())
+			r.RunLent(&v.Request)
+			return false
+		}},
+		{"to go on, and lent", 1, func(t *testing.T, r *room, v *visitor) bool {
+			forsaken := make(chan struct{})
+			v.during = func() {
+				go func() { defer close(forsaken); v.Forsake() }()
+				for !v.Awaited() {
+					runtime.Gosched()
+				}
+				v.Requeue(&mailbox.Hop{Op: look, Body: v})
+			}
+			require.True(t, v.Borrow())
+			r.RunLent(&v.Request)
+			soon(t, forsaken)
+			return true
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newHall()
+			v := r.visit(tidy, "forsaken")
+			v.ForCall()
+			holder := r.visit(tidy, "holder")
+			holder.during = func() { r.HandIn(&v.Request) } // which waits, and is granted when this has returned
+			soon(t, holder.call(background))
+			if !c.far(t, r, v) {
+				v.Forsake()
+			}
+			require.Equal(t, c.runs, v.ran)
+			require.Zero(t, r.Unbegun())
+			soon(t, r.visit(tidy, "next").call(background))
+			require.Empty(t, r.Explain().Running)
+			require.Empty(t, r.Explain().Waiting)
+		})
 	}
 }

@@ -70,17 +70,28 @@ type banks struct {
 // lending counts who lends himself, and whose goroutine ends.
 type lending struct {
 	t       *testing.T
-	callers sync.Map     // the goroutines that are in the middle of a call
+	callers sync.Map     // by goroutine: how many bodies it is in that call others; written by itself only
 	lent    atomic.Int64 // bodies that another caller has run
 	exits   atomic.Int64 // bodies that have ended the goroutine of a caller
 	ended   atomic.Int64 // callers whose goroutine has been ended
 }
 
+// own is called by a body that takes a context.
+func (h *lending) own(s *slip) {
+	if s.by != "" && goroutine() != s.by {
+		h.t.Error("a body that takes a context runs on a stranger's goroutine")
+	}
+}
+
 // end does what a body does last.
 func (h *lending) end(s *slip) (int, error) {
 	if s.by != "" && goroutine() != s.by {
-		if _, caller := h.callers.Load(goroutine()); caller {
+		inside, caller := h.callers.Load(goroutine())
+		if caller {
 			h.lent.Add(1)
+		}
+		if caller && *inside.(*int) > 0 {
+			h.t.Error("somebody lends himself who is inside of an object")
 		}
 	}
 	switch s.then {
@@ -142,8 +153,18 @@ func newBanks(h *lending) *banks {
 		}
 		return next.RequeueTo(s.there, s, how)
 	})
-	bs.work = activeobject.ProcedureCtx(bs.Type, "work", func(b *bank, ctx context.Context, s *slip) (int, error) { b.write(h, s); s.body(ctx); return h.end(s) })
-	bs.look = activeobject.FunctionCtx(bs.Type, "look", func(b *bank, ctx context.Context, s *slip) (int, error) { b.read(h, s); s.body(ctx); return h.end(s) })
+	bs.work = activeobject.ProcedureCtx(bs.Type, "work", func(b *bank, ctx context.Context, s *slip) (int, error) {
+		h.own(s)
+		b.write(h, s)
+		s.body(ctx)
+		return h.end(s)
+	})
+	bs.look = activeobject.FunctionCtx(bs.Type, "look", func(b *bank, ctx context.Context, s *slip) (int, error) {
+		h.own(s)
+		b.read(h, s)
+		s.body(ctx)
+		return h.end(s)
+	})
 	bs.set = activeobject.Procedure(bs.Type, "set", activeobject.Put(func(b *bank, open bool) { b.open = open }))
 	return bs
 }
@@ -290,6 +311,10 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 				runtime.Gosched()
 			}
 			if n == 0 {
+				if inside, caller := h.callers.Load(goroutine()); caller {
+					*inside.(*int)++
+					defer func() { *inside.(*int)-- }()
+				}
 				one(sub, ctx)
 			}
 		}
@@ -369,7 +394,7 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 				done := make(chan None)
 				go func() { // which a body may end
 					returned := false
-					h.callers.Store(goroutine(), true)
+					h.callers.Store(goroutine(), new(int))
 					defer func() {
 						h.callers.Delete(goroutine())
 						if !returned {

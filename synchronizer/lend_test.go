@@ -2,7 +2,6 @@ package synchronizer_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"testing"
 
@@ -135,10 +134,10 @@ func TestNobodyLendsHimselfToARequestWhoseContextHasEnded(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	o := activeobject.Must(synchronizer.New(newSystem(t), desks, &desk{}))
 	ctx, cancel := context.WithCancel(background)
-	first := make(chan error, 1)
+	first, ran := make(chan error, 1), ""
 	must(hold.Call(background, o, func() {
 		go func() {
-			_, err := leave.Call(ctx, o, note{text: "first"})
+			_, err := leave.Call(ctx, o, note{"first", func() (None, error) { ran = goroutine(); return none, nil }})
 			first <- err
 		}()
 		objecttest.Waiting(t, o, leave, 1)
@@ -146,10 +145,11 @@ func TestNobodyLendsHimselfToARequestWhoseContextHasEnded(t *testing.T) {
 	cancel()
 	must(leave.Call(background, o, note{text: "second"}))
 	if err := soon(t, first); err != nil {
-		require.True(t, errors.Is(err, context.Canceled))
+		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, []string{"second"}, notes(t, o))
 	} else {
-		require.Equal(t, []string{"first", "second"}, notes(t, o), "it had begun before")
+		require.NotEqual(t, goroutine(), ran, "it began after the end of its context")
+		require.Equal(t, []string{"first", "second"}, notes(t, o))
 	}
 }
 
