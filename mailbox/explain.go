@@ -71,6 +71,9 @@ type Far struct {
 // else in between: some tens of microseconds' worth.
 const chunk = 256
 
+// spare is for how many more than are counted room is made at first, as some may come.
+const spare = 16
+
 // Explain returns what runs and what waits at the object, and why. It asks no
 // guard and waits for no body. Of very many waiting requests it inspects some at
 // a time, so that the object can work in between; requests that come or go
@@ -78,7 +81,7 @@ const chunk = 256
 func (m *Mailbox) Explain() Snapshot {
 	now := Now()
 	ops := m.config.Rules.Operations
-	expected := chunk
+	expected := spare
 	for op := range ops {
 		expected += m.Queued(op)
 	}
@@ -129,14 +132,16 @@ func (m *Mailbox) Explain() Snapshot {
 	}
 	c := k.Inspect()
 	n := 0
-	for c.Next(chunk, func(kr *kernel.Request, position int) {
+	for c.Next(min(chunk, len(room)-n), func(kr *kernel.Request, position int) {
 		m.describe(kr.Record.(*Request), &room[n], position, now)
 		n++
 	}) {
 		m.mu.Unlock()
 		// Whoever waits for mu is first, and room is made while it is free.
 		runtime.Gosched()
-		room = append(room, make([]Waiting, max(n+chunk-len(room), 0))...)
+		if n == len(room) {
+			room = append(room, make([]Waiting, chunk)...)
+		}
 		m.mu.Lock()
 	}
 	c.Close()

@@ -34,11 +34,11 @@ type Request struct {
 	kernel.Request
 
 	ctx     context.Context          // its caller's
-	wake    chan struct{}            // if it has tokens: one, when it is granted or has ended
+	since   time.Duration            // when it arrived, on Now's clock
 	frame   *Frame                   // of a body that may call other objects
 	vigils  atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
 	unwatch func() bool              // of one whose context may end: ends the watch over that; guarded by mu until it runs
-	since   time.Duration            // when it arrived, on Now's clock; here, as an explanation of very many looks at what follows, too
+	wake    chan struct{}            // if it has tokens: one, when it is granted or has ended
 
 	// The withdrawal of one among very many takes as long as it takes to fetch from memory
 	// what it looks at. So that is together here, with the error that follows in a
