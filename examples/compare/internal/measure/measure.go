@@ -161,7 +161,7 @@ func Cores(d time.Duration) float64 {
 	for range 2 {
 		spinners.Go(func() {
 			for time.Since(start) < d {
-				object.Spin(1000)
+				_ = object.Spin(1000)
 			}
 		})
 	}

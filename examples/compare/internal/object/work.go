@@ -14,7 +14,7 @@ type Work struct {
 // Do does the work.
 func (w Work) Do() {
 	if w.CPU > 0 {
-		Spin(int(w.CPU * rounds / perRounds()))
+		_ = Spin(int(w.CPU * rounds / perRounds()))
 	}
 	if w.Wait > 0 {
 		time.Sleep(w.Wait)
@@ -46,7 +46,7 @@ var perRounds = sync.OnceValue(func() time.Duration {
 	fastest := time.Hour
 	for begun := time.Now(); time.Since(begun) < 50*time.Millisecond; {
 		start := time.Now()
-		Spin(rounds)
+		_ = Spin(rounds)
 		fastest = min(fastest, time.Since(start))
 	}
 	return max(1, fastest)
