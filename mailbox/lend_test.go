@@ -154,7 +154,16 @@ func TestARequestIsForsakenWhoeverRunsIt(t *testing.T) {
 			}
 			require.Equal(t, c.runs, v.ran)
 			require.Zero(t, r.Unbegun())
-			soon(t, r.visit(tidy, "next").call(background))
+			require.EqualValues(t, 1-c.runs, r.Stats(tidy).Withdrawals, "it has run, or never will")
+			late := r.visit(tidy, "late")
+			late.ForCall()
+			next := r.visit(tidy, "next")
+			next.during = func() {
+				r.HandIn(&late.Request)
+				require.True(t, late.Waits(), "for this one, which the kernel has not lost count of")
+			}
+			soon(t, next.call(background))
+			late.Forsake()
 			require.Empty(t, r.Explain().Running)
 			require.Empty(t, r.Explain().Waiting)
 		})
