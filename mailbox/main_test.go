@@ -35,6 +35,7 @@ type room struct {
 	asked atomic.Int32
 	order []string // who ran; guarded by the object
 	ended func()   // called by Ended, if not nil
+	named func()   // called by Name, once, if not nil
 }
 
 // Ended implements mailbox.Host.
@@ -47,7 +48,13 @@ func (r *room) Ended() {
 	}
 }
 
-func (*room) Name() string { return "room" }
+func (r *room) Name() string {
+	if f := r.named; f != nil {
+		r.named = nil
+		f()
+	}
+	return "room"
+}
 
 func (r *room) answer() string {
 	r.asked.Add(1)

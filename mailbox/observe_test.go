@@ -67,3 +67,19 @@ func TestAnObserverIsNotLeftWithAnOldLoad(t *testing.T) {
 		require.True(t, last.Idle())
 	})
 }
+
+// Room is made before the lock is taken; between the two the object says its name.
+func TestAnExplanationHasRoomForThoseWhoComeMeanwhile(t *testing.T) {
+	for _, n := range []int{0, 1, 16, 17, 300, 1000} {
+		r := newRoom(mailbox.Config{})
+		come := func(n int) {
+			for range n {
+				require.NoError(t, r.visit(pass, "waits").post(background))
+			}
+		}
+		come(3)
+		r.named = func() { come(n) }
+		require.Len(t, r.Explain().Waiting, 3+n)
+		soon(t, r.Close(errors.New("over")))
+	}
+}
