@@ -286,7 +286,8 @@ func (m *Mailbox) reentered(r *Request) error {
 //   - the request is requeued, for an operation that conflicts with what runs;
 //   - another one has come that the policy prefers, or has been requeued, and waits itself;
 //   - a predicate has been asked about it, and says that it conflicts with what runs;
-//   - another one that comes first has come in by the door of a full queue.
+//   - another one that comes first has come in by the door of a full queue;
+//   - another one has come to be at its bound, where all start that are compatible.
 //
 // The cause comes before graph is taken, here and by those that begin to wait: so one that
 // has drawn his edge is seen by who looks, and another one sees the cause. The caller holds

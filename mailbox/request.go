@@ -364,11 +364,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	if !r.granted {
 		return true
 	}
-	stage := own
-	if r.stage.Load() != own {
-		stage = r.begin()
-	}
-	switch stage {
+	switch r.found() {
 	case done:
 		return true
 	case own: // the object is ours
@@ -746,10 +742,7 @@ func (r *Request) Forsake() {
 	}
 	<-r.wake
 	if r.granted {
-		stage := own
-		if r.stage.Load() != own {
-			stage = r.begin()
-		}
+		stage := r.found()
 		m.mu.Lock()
 		switch stage {
 		case own:
