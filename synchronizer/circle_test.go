@@ -53,27 +53,7 @@ func TestACircleOfWaitingIsFoundWhereRequestsConflictAndOnlyThere(t *testing.T) 
 			require.ErrorContains(t, one, y.Name()+".a waits for "+x.Name()+".b")
 		})
 		t.Run("behind a writer", func(t *testing.T) {
-			x, y := newRoom(t, s, rs, rs.Conflicts(), options...), newRoom(t, s, rs, rs.Conflicts(), options...)
-			inside, go1, go2 := make(chan None), make(chan None), make(chan None)
-			reader := call(rs.read, x, func(ctx context.Context) error { // reads x, and then y
-				inside <- none
-				<-go1
-				_, err := rs.a.Call(ctx, y, nothing)
-				return err
-			})
-			soon(t, inside)
-			writer := call(rs.a, x, nothing) // waits for that
-			objecttest.Waiting(t, x, rs.a, 1)
-			other := call(rs.a, y, func(ctx context.Context) error { // has y, and reads x, behind the writer
-				inside <- none
-				<-go2
-				_, err := rs.read.Call(ctx, x, nothing)
-				return err
-			})
-			soon(t, inside)
-			close(go1)
-			objecttest.Waiting(t, y, rs.a, 1)
-			close(go2)
+			other, reader, writer := aroundAWriter(t, s, rs, options...)
 			one, two := soon(t, other), soon(t, reader)
 			if one == nil {
 				one, two = two, one
@@ -111,33 +91,40 @@ func TestACircleOfWaitingIsFoundWhereRequestsConflictAndOnlyThere(t *testing.T) 
 	})
 }
 
+// aroundAWriter has a reader of x go on to have y, which the other has, who goes on to read x: behind
+// a writer, who waits for the reader, unless all start that are compatible. It returns what they get.
+func aroundAWriter(t *testing.T, s *actor.System, rs rooms, options ...activeobject.Option) (other, reader, writer <-chan error) {
+	t.Helper()
+	nothing := func(context.Context) error { return nil }
+	x, y := newRoom(t, s, rs, rs.Conflicts(), options...), newRoom(t, s, rs, rs.Conflicts(), options...)
+	inside, go1, go2 := make(chan None), make(chan None), make(chan None)
+	reader = call(rs.read, x, func(ctx context.Context) error {
+		inside <- none
+		<-go1
+		_, err := rs.a.Call(ctx, y, nothing)
+		return err
+	})
+	soon(t, inside)
+	writer = call(rs.a, x, nothing)
+	objecttest.Waiting(t, x, rs.a, 1)
+	other = call(rs.a, y, func(ctx context.Context) error {
+		inside <- none
+		<-go2
+		_, err := rs.read.Call(ctx, x, nothing)
+		return err
+	})
+	soon(t, inside)
+	close(go1)
+	objecttest.Waiting(t, y, rs.a, 1)
+	close(go2)
+	return other, reader, writer
+}
+
 // Where all start that are compatible nobody waits behind a writer who waits for a reader.
 func TestWhereAllCompatibleStartAWriterWhoWaitsIsInNoCircle(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
-		nothing := func(context.Context) error { return nil }
-		options = append(options, synchronizer.AllCompatible())
-		x, y := newRoom(t, s, rs, rs.Conflicts(), options...), newRoom(t, s, rs, rs.Conflicts(), options...)
-		inside, go1, go2 := make(chan None), make(chan None), make(chan None)
-		reader := call(rs.read, x, func(ctx context.Context) error { // reads x, and then has y
-			inside <- none
-			<-go1
-			_, err := rs.a.Call(ctx, y, nothing)
-			return err
-		})
-		soon(t, inside)
-		writer := call(rs.a, x, nothing)
-		objecttest.Waiting(t, x, rs.a, 1)
-		other := call(rs.a, y, func(ctx context.Context) error { // has y, and reads x, past the writer
-			inside <- none
-			<-go2
-			_, err := rs.read.Call(ctx, x, nothing)
-			return err
-		})
-		soon(t, inside)
-		close(go1)
-		objecttest.Waiting(t, y, rs.a, 1)
-		close(go2)
+		other, reader, writer := aroundAWriter(t, s, rs, append(options, synchronizer.AllCompatible())...)
 		require.NoError(t, soon(t, other))
 		require.NoError(t, soon(t, reader))
 		require.NoError(t, soon(t, writer))

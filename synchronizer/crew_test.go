@@ -367,16 +367,7 @@ func TestWhoeverStopsWorkersNoRequestIsLost(t *testing.T) {
 				}
 			})
 		}
-		done := make(chan None)
-		go func() { users.Wait(); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(patience):
-			for _, o := range all {
-				t.Log(o.Explain())
-			}
-			t.Fatal("this hangs")
-		}
+		finish(t, &users, all[:])
 		close(stop)
 		killers.Wait()
 		sum := int64(0)

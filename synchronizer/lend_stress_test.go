@@ -369,23 +369,10 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 		returned = true
 	}
 	stopOpening := make(chan None)
-	var openers sync.WaitGroup
-	for _, o := range all {
-		openers.Go(func() {
-			for open := true; ; open = !open {
-				// Who calls may be ended by a body that he is lent to.
-				if _, err := bs.set.Send(background, o, open).Await(background); err != nil && !errors.Is(err, activeobject.ErrStopped) && !errors.Is(err, activeobject.ErrFull) {
-					t.Error(err)
-				}
-				select {
-				case <-stopOpening:
-					return
-				default:
-					runtime.Gosched()
-				}
-			}
-		})
-	}
+	openers := toggle(t, all[:], stopOpening, func(o *activeobject.Object[bank], open bool) error {
+		_, err := bs.set.Send(background, o, open).Await(background) // who calls may be ended by a body that he is lent to
+		return err
+	})
 	var callers sync.WaitGroup
 	for c := range uint64(8) {
 		callers.Go(func() {
@@ -415,16 +402,7 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 			}
 		})
 	}
-	finished := make(chan None)
-	go func() { callers.Wait(); close(finished) }()
-	select {
-	case <-finished:
-	case <-time.After(patience):
-		for _, o := range all {
-			t.Log(o.Explain())
-		}
-		t.Fatal("this hangs")
-	}
+	finish(t, &callers, all[:])
 	close(stopOpening)
 	openers.Wait()
 	for _, o := range all {

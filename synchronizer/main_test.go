@@ -2,8 +2,10 @@ package synchronizer_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,6 +152,43 @@ func until(t testing.TB, what string, cond func() bool) {
 		}
 		runtime.Gosched()
 	}
+}
+
+// finish waits until all goroutines have ended, or says what the objects are at.
+func finish[T any](t testing.TB, all *sync.WaitGroup, objects []*activeobject.Object[T]) {
+	t.Helper()
+	finished := make(chan None)
+	go func() { all.Wait(); close(finished) }()
+	select {
+	case <-finished:
+	case <-time.After(patience):
+		for _, o := range objects {
+			t.Log(o.Explain())
+		}
+		t.Fatal("this hangs")
+	}
+}
+
+// toggle opens and shuts each of the objects, over and over, until stop is closed. It may find
+// them stopped, or full.
+func toggle[T any](t testing.TB, objects []*activeobject.Object[T], stop <-chan None, set func(o *activeobject.Object[T], open bool) error) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for _, o := range objects {
+		all.Go(func() {
+			for open := true; ; open = !open {
+				if err := set(o, open); err != nil && !errors.Is(err, activeobject.ErrStopped) && !errors.Is(err, activeobject.ErrFull) {
+					t.Error(err)
+				}
+				select {
+				case <-stop:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	return &all
 }
 
 // newRoomOf makes a room of another type.

@@ -216,23 +216,10 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 			return 0, nil
 		}}
 	}
-	var openers sync.WaitGroup
-	for _, o := range all {
-		openers.Go(func() {
-			for open := true; ; open = !open {
-				_, err := ms.set.Call(background, o, open)
-				if err != nil && !errors.Is(err, activeobject.ErrStopped) && !errors.Is(err, activeobject.ErrFull) {
-					t.Error(err)
-				}
-				select {
-				case <-stopOpening:
-					return
-				default:
-					runtime.Gosched()
-				}
-			}
-		})
-	}
+	openers := toggle(t, all[:], stopOpening, func(o *activeobject.Object[mill], open bool) error {
+		_, err := ms.set.Call(background, o, open)
+		return err
+	})
 	var callers sync.WaitGroup
 	for c := range uint64(6) {
 		callers.Go(func() {
@@ -250,19 +237,7 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 			}
 		})
 	}
-	finished := make(chan None)
-	go func() {
-		callers.Wait()
-		close(finished)
-	}()
-	select {
-	case <-finished:
-	case <-time.After(patience):
-		for _, o := range all {
-			t.Log(o.Explain())
-		}
-		t.Fatal("this hangs")
-	}
+	finish(t, &callers, all[:])
 	// What nobody waits for any more may still run, and leave somebody behind.
 	until(t, "a call is lost", func() bool { return asked.Load() == ended.Load() && behind.Load() == 0 })
 	close(stopOpening)
