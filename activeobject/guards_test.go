@@ -348,6 +348,36 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 	})
 }
 
+func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
+	dams := activeobject.NewType[dam]("dam")
+	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
+	count := activeobject.ProcedureCtx(dams, "count", func(d *dam, _ context.Context, b *brake) (int, error) {
+		if b != nil {
+			close(b.entered)
+			<-b.let
+		}
+		return 10*int(d.Joined(drain)) + d.Waiting(drain), nil
+	})
+	everywhere(t, func(t *testing.T, s *scene) {
+		require.Zero(t, (&dam{}).Joined(drain), "before New nobody waits")
+		o := newObject(t, s, dams, &dam{})
+		first, second := drain.Send(background, o, None{}), drain.Send(background, o, None{})
+		waiting(t, o, drain, 2)
+		br := newBrake()
+		counted := calling(background, o, count, br)
+		soon(t, s.system, br.entered)
+		late := drain.Send(background, o, None{})
+		require.True(t, first.Withdraw())
+		close(br.let)
+		require.Equal(t, outcome[int]{21, nil}, soon(t, s.system, counted), "who comes while a body runs is outside")
+		waiting(t, o, drain, 2)
+		n, err := count.Call(background, o, nil)
+		require.NoError(t, err)
+		require.Equal(t, 32, n)
+		require.True(t, second.Withdraw() && late.Withdraw())
+	})
+}
+
 func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 	var high, low *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")

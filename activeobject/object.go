@@ -365,6 +365,21 @@ func (q *Queues) Waiting(op interface{ at(t *species) (int, bool) }) int {
 	return 0
 }
 
+// Joined returns how many requests have begun to wait for the operation inside the
+// object so far, those of which Waiting tells included. It only grows, and not while a
+// body runs that excludes the operation: so the difference says how many have gone, to
+// run or because they were withdrawn. Who finds the object idle and the guard open does
+// not wait, and is not counted.
+func (q *Queues) Joined(op interface{ at(t *species) (int, bool) }) uint64 {
+	if q.box == nil {
+		return 0
+	}
+	if i, ok := op.at(q.typ); ok {
+		return q.box.Joined(i)
+	}
+	return 0
+}
+
 // ObjectName returns the name of the object whose state it is, for the errors that
 // bodies return; "" without one.
 func (q *Queues) ObjectName() string {

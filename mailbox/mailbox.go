@@ -237,6 +237,15 @@ func (m *Mailbox) Waiting(op int) int {
 	return 0
 }
 
+// Joined returns how many requests of the operation have come inside so far. Guards and
+// bodies may call it: it takes no lock.
+func (m *Mailbox) Joined(op int) uint64 {
+	if k := m.queues.Load(); k != nil {
+		return k.Joined(op)
+	}
+	return 0
+}
+
 // Queued returns how many requests of the operation wait, those that are still
 // outside behind what runs included. It takes no lock.
 func (m *Mailbox) Queued(op int) int {
@@ -595,9 +604,9 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 //
 // Self is a request of the calling goroutine that may be among those to start.
 // Up to lend other requests are run here too: by a worker all that are not for
-// their own caller's goroutine, by a caller only leaf bodies, and not before self
-// has run: a goroutine that left in a lent body through runtime.Goexit could not
-// run its own.
+// their own caller's goroutine, by a caller only leaf bodies. If one of these ends
+// the goroutine before self has run, self is withdrawn if its caller is there, and so
+// dies (see Forsake), and else is left to the worker that takes over.
 func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 	if m.config.Fan != nil {
 		m.fan(nil)
@@ -678,7 +687,7 @@ type server struct {
 
 // here reports whether r is to run on the goroutine itself.
 func (s *server) here(r *Request) bool {
-	return r == s.self || s.lend > 0 && s.self == nil && (r.Leaf || s.worker && (s.dispatched || !r.called()))
+	return r == s.self || s.lend > 0 && (r.Leaf || s.worker && (s.dispatched || !r.called()))
 }
 
 // may reports whether a request may start: its context has not ended, there is a

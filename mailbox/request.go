@@ -251,8 +251,31 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 		r.fail(err)
 		return
 	}
-	m.call(r, m.engage(), "")
+	if m.stand(r) {
+		m.wait(r)
+	} else {
+		m.call(r, m.engage(), "")
+	}
 	r.follow()
+}
+
+// stand makes a request wait behind others of which only the first is asked, if nobody
+// has the object. If the kernel has others to consider it does nothing, and reports
+// false. It is called with mu held, which it releases if it succeeds.
+//
+// Nobody has to be told. As nobody had the object, none of those who wait could start, and
+// r is behind one of them. Somebody may have taken it meanwhile, on the fast path, before r
+// is inside; but he has found in the word that there are some who wait whose guards he
+// cannot ask (recheck), and comes to the kernel if he changes the state.
+func (m *Mailbox) stand(r *Request) bool {
+	if m.Word.Load()&held != 0 || m.config.Fan != nil || m.config.noted || m.extras.Load() != nil {
+		return false
+	}
+	if k := m.queues.Load(); k == nil || !k.Stand(&r.Request) {
+		return false
+	}
+	m.mu.Unlock()
+	return true
 }
 
 // CallHeld is Call for an entry that the calling goroutine has taken the object

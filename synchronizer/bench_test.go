@@ -83,14 +83,30 @@ func locked(l *ledger) doer {
 	}
 }
 
+// spawning runs each request on a goroutine of its own, and brings its caller what a call
+// does: the result, or the panic.
 func spawning(l *ledger) doer {
-	inner := locked(l)
-	on := func(f func()) {
-		done := make(chan None)
-		go func() { defer close(done); f() }()
-		<-done
+	var mu sync.RWMutex
+	type outcome struct {
+		result   int64
+		panicked any
 	}
-	return doer{read: func() { on(inner.read) }, write: func() { on(inner.write) }}
+	on := func(f func() int64) int64 {
+		ended := make(chan outcome, 1)
+		go func() {
+			var o outcome
+			defer func() { o.panicked = recover(); ended <- o }()
+			o.result = f()
+		}()
+		o := <-ended
+		if o.panicked != nil {
+			panic(o.panicked)
+		}
+		return o.result
+	}
+	read := func() int64 { mu.RLock(); defer mu.RUnlock(); return l.Read() }
+	write := func() int64 { mu.Lock(); defer mu.Unlock(); l.Write(); return 0 }
+	return doer{read: func() { on(read) }, write: func() { on(write) }}
 }
 
 func object(o *activeobject.Object[ledger], leaf bool) doer {

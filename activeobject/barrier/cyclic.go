@@ -3,6 +3,7 @@ package barrier
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
@@ -38,7 +39,7 @@ func NewCyclic(system *actor.System, parties int, options ...activeobject.Option
 // the context it is given; meanwhile the others wait, and nobody else gets to the
 // barrier. If the action fails or panics the barrier breaks. Once it has begun, a
 // party that is cancelled does not break the round any more. A nil action is a
-// *activeobject.ArgumentError.
+// *activeobject.ArgumentError. Options about the order of requests have no effect.
 func NewCyclicAction(system *actor.System, parties int, action func(context.Context) error, options ...activeobject.Option) (*Cyclic, error) {
 	const call = "barrier.NewCyclicAction"
 	if action == nil {
@@ -51,6 +52,9 @@ func newCyclic(call string, system *actor.System, state *cyclic, options []activ
 	if err := atLeastOne(call, "parties", state.parties); err != nil {
 		return nil, err
 	}
+	if state.action != nil { // the first to go acts
+		options = append(slices.Clip(options), activeobject.LIFO())
+	}
 	o, err := activeobject.New(system, cyclics, state, options...)
 	if err != nil {
 		return nil, err
@@ -60,18 +64,17 @@ func newCyclic(call string, system *actor.System, state *cyclic, options []activ
 
 // Await arrives, and waits for the other parties. It fails with a *BrokenError if the
 // barrier is or gets broken, and with the context's error, which breaks the barrier if
-// it has arrived by then: in that case, and if the barrier is stopped meanwhile, the
-// error is an *activeobject.RequeuedError around it. An action's panic fails the last
-// party with *activeobject.PanicError.
+// the party has arrived by then, and the round is not over. An action's panic fails the
+// last party with *activeobject.PanicError.
 func (c *Cyclic) Await(ctx context.Context) error {
-	_, err := cyclicArrive.Call(ctx, c.o, none{})
+	_, err := cyclicAwait.Call(ctx, c.o, none{})
 	return err
 }
 
 // SendAwait is Await as a future. To withdraw it breaks the barrier. (There is no case
 // for a Select: who has arrived cannot take it back.)
 func (c *Cyclic) SendAwait(ctx context.Context) activeobject.Future[none] {
-	return cyclicArrive.Send(ctx, c.o, none{})
+	return cyclicAwait.Send(ctx, c.o, none{})
 }
 
 // Reset makes the barrier as good as new: it is not broken any more, and parties that
@@ -127,108 +130,113 @@ func (e *BrokenError) Is(target error) bool { return target == ErrBroken }
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// cyclic is the state. Nobody arrives before the last one of the round before has
-// gone, whatever the order in which those go that wait, so that one state is enough for
-// all rounds. No body runs when a party is withdrawn; that fewer wait than have arrived
-// is all there is to see of it, and the guards see it.
+// cyclic is the state. Parties wait at one entry, and no body runs when one comes or is
+// withdrawn: that is seen from how many have come inside, and how many of them are still
+// there. Nobody comes inside before the last one of the round before has gone, so that
+// one state is enough for all rounds.
 type cyclic struct {
 	activeobject.Queues
 	parties int
 	action  func(context.Context) error
 
-	arrived int          // in this round
-	over    bool         // those that wait may go,
-	broken  *BrokenError // with this error, unless it is nil
+	before uint64       // how many came in the rounds that are over
+	result *BrokenError // of the last of these, for those that have yet to go
+	broken *BrokenError // until there is a Reset
 }
 
-// waiting returns how many wait who have arrived. One whose body runs does not.
+// arrived returns how many have come in this round, and waiting how many of them wait.
+// One whose body runs does not.
+func (c *cyclic) arrived() int { return int(c.Joined(cyclicAwait) - c.before) }
 func (c *cyclic) waiting() int { return c.Waiting(cyclicAwait) + c.Waiting(cyclicAct) }
 
-// deserted reports whether a party has left a round that goes on.
-func (c *cyclic) deserted(running int) bool { return !c.over && c.waiting()+running < c.arrived }
-
-// Released is the guard of those who wait for the others.
-func (c *cyclic) Released() bool { return c.over || c.deserted(0) }
-
-// Gone is the guard of those who come, and of a reset.
-func (c *cyclic) Gone() bool {
-	return !c.Released() && c.arrived < c.parties || c.waiting() == 0
+// Released is the guard of those who wait: the round is over, or somebody has left it, or
+// all have come, and not one of them is about to act.
+func (c *cyclic) Released() bool {
+	waiting, arrived := c.Waiting(cyclicAwait), c.arrived()
+	if c.broken != nil || waiting == 0 {
+		return c.broken != nil // who has not come inside has to
+	}
+	acting := c.Waiting(cyclicAct)
+	return arrived == 0 || waiting+acting < arrived || waiting == c.parties
 }
 
-func (c *cyclic) Arrive() (none, error) {
-	c.check(0)
-	if c.over && (c.broken == nil || c.broken.Reset) {
-		c.arrived, c.over, c.broken = 0, false, nil
-	}
-	if c.over {
-		return none{}, c.broken
-	}
-	c.arrived++
+// Gone is the guard of a reset. As it looks at who waits, nobody who comes later gets
+// inside before the reset.
+func (c *cyclic) Gone() bool { return c.arrived() > 0 || c.Waiting(cyclicAwait) == 0 }
+
+// Await is what those do who are released.
+func (c *cyclic) Await() (none, error) {
 	switch {
-	case c.arrived < c.parties:
-		return none{}, toAwait
+	case c.broken != nil:
+		return none{}, c.broken
+	case c.arrived() == 0:
+		if c.result != nil {
+			return none{}, c.result
+		}
+		return none{}, nil
+	case c.deserted(1):
+		return none{}, c.broken
 	case c.action != nil:
 		return none{}, toAct
 	}
-	c.over = true
+	c.end(nil)
 	return none{}, nil
 }
+
+// deserted breaks the barrier if a party has left the round.
+func (c *cyclic) deserted(running int) bool {
+	if c.waiting()+running < c.arrived() {
+		c.breaks("a party has left that had arrived", nil)
+		return true
+	}
+	return false
+}
+
+// end ends the round for all that have come.
+func (c *cyclic) end(result *BrokenError) { c.before, c.result = c.Joined(cyclicAwait), result }
 
 // Act is the second body of the last party, if there is an action. That it has failed
 // is the state of things until it has returned.
 func (c *cyclic) Act(ctx context.Context, _ none) (none, error) {
-	if c.check(1); !c.over {
-		c.breaks("its action has panicked", nil)
-		if err := c.action(ctx); err != nil {
-			c.breaks("its action has failed", err)
-		} else {
-			c.broken = nil
-		}
-	}
-	return c.Leave()
-}
-
-// Leave is the second body of all others.
-func (c *cyclic) Leave() (none, error) {
-	if c.check(1); c.broken != nil {
+	if c.broken != nil || c.deserted(1) {
 		return none{}, c.broken
 	}
+	c.breaks("its action has panicked", nil)
+	if err := c.action(ctx); err != nil {
+		c.breaks("its action has failed", err)
+		return none{}, c.broken
+	}
+	c.broken = nil
+	c.end(nil)
 	return none{}, nil
 }
 
-func (c *cyclic) check(running int) {
-	if c.deserted(running) {
-		c.breaks("a party has left that had arrived", nil)
-	}
-}
-
 func (c *cyclic) breaks(problem string, cause error) {
-	c.over, c.broken = true, &BrokenError{Barrier: c.ObjectName(), Problem: problem, Cause: cause}
+	c.broken = &BrokenError{Barrier: c.ObjectName(), Problem: problem, Cause: cause}
 }
 
+// Reset ends the round for those that wait; others come anew.
 func (c *cyclic) Reset() {
 	c.breaks("it was reset", nil)
 	c.broken.Reset = true
+	c.end(c.broken)
+	c.broken = nil
 }
 
-func (c *cyclic) Broken() bool { return c.deserted(0) || c.broken != nil && !c.broken.Reset }
+func (c *cyclic) Broken() bool { return c.broken != nil || c.waiting() < c.arrived() }
 
 var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")
 	cyclicBroken = activeobject.Function(cyclics, "broken", activeobject.Get((*cyclic).Broken))
 
-	cyclicArrive, cyclicAwait, cyclicAct, cyclicReset *activeobject.Operation[cyclic, none, none]
+	cyclicAwait, cyclicAct, cyclicReset *activeobject.Operation[cyclic, none, none]
 
-	// The same for all, so that an arrival makes no new one.
-	toAwait, toAct error
+	toAct error // the same for all
 )
 
 func init() {
-	const gone = "last round has gone"
-	cyclicArrive = activeobject.Entry(cyclics, "arrive", activeobject.NoArg((*cyclic).Arrive)).WhenWaiting(gone, (*cyclic).Gone)
-	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Do((*cyclic).Reset)).WhenWaiting(gone, (*cyclic).Gone)
-	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.NoArg((*cyclic).Leave)).WhenWaiting("all have arrived", (*cyclic).Released)
+	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.NoArg((*cyclic).Await)).WhenWaiting("all have arrived", (*cyclic).Released)
+	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Do((*cyclic).Reset)).WhenWaiting("last round has gone", (*cyclic).Gone)
 	cyclicAct = activeobject.ProcedureCtx(cyclics, "act", (*cyclic).Act)
-	_, toAwait = cyclicAwait.Requeue(none{})
 	_, toAct = cyclicAct.Requeue(none{})
 }

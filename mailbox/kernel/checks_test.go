@@ -192,6 +192,9 @@ func (w *world) check() {
 		if w.k.Waiting(op) != inside || w.k.Queued(op) != queued {
 			w.fatalf("operation %d: waiting %d, queued %d; want %d, %d", op, w.k.Waiting(op), w.k.Queued(op), inside, queued)
 		}
+		if got, want := w.k.Joined(op), w.ref.joined[op]; got != want {
+			w.fatalf("operation %d: %d have joined, want %d", op, got, want)
+		}
 		if w.rules.Operations[op].Family {
 			for key := range keys {
 				if got, want := w.k.WaitingAt(op, key), len(w.ref.members(line{op, key})); got != want {

@@ -229,7 +229,7 @@ func (w *world) newCall() *call {
 
 func (w *world) arrive() {
 	c := w.newCall()
-	if w.join(c) {
+	if w.stand(c) || w.join(c) {
 		return
 	}
 	w.input()
@@ -244,6 +244,37 @@ func (w *world) arrive() {
 	w.refute(c)
 }
 
+// calm says whether nobody is to be considered first, whoever comes inside.
+func (w *world) calm() bool {
+	watchful := slices.ContainsFunc(w.conds, func(c condition) bool { return c.looks&guards.AtWaiting != 0 })
+	bounded := slices.ContainsFunc(w.rules.Operations, func(o kernel.Operation) bool { return o.Bound.Overflow != 0 })
+	return !watchful && !w.closed && !w.ref.held && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 &&
+		!bounded && w.rules.Bound.Overflow == 0 && !w.ref.within()
+}
+
+// stand: nobody has the object, and whoever comes has to stand in a line.
+func (w *world) stand(c *call) bool {
+	if w.k.Runs() || !w.stable || w.src.choose(2, "stands") == 0 {
+		return false
+	}
+	stands := w.k.Stand(c.request)
+	o := w.rules.Operations[c.op]
+	want := w.calm() && !c.try && o.HeadOfLine && !o.Family && len(w.ref.waiting(c.op)) > 0
+	if stands != want {
+		w.fatalf("operation %d stands: %v, want %v", c.op, stands, want)
+	}
+	if !stands {
+		return false
+	}
+	w.calls = append(w.calls, c)
+	for _, x := range w.cursors {
+		x.undisturb = false
+	}
+	w.ref.stand(c)
+	w.logf("stand %s", w.name(c))
+	return true
+}
+
 // join: whoever had taken the object for this request has asked its guard, and
 // leaves it to wait without asking for the next one.
 func (w *world) join(c *call) bool {
@@ -256,10 +287,7 @@ func (w *world) join(c *call) bool {
 	}
 	joined := w.k.Join(c.request, falsePart)
 	o := w.rules.Operations[c.op]
-	watchful := slices.ContainsFunc(w.conds, func(c condition) bool { return c.looks&guards.AtWaiting != 0 })
-	bounded := slices.ContainsFunc(w.rules.Operations, func(o kernel.Operation) bool { return o.Bound.Overflow != 0 })
-	want := !watchful && !w.closed && !w.ref.held && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 &&
-		!bounded && w.rules.Bound.Overflow == 0 && !w.ref.within() && !o.HeadOfLine
+	want := w.calm() && !o.HeadOfLine
 	if joined != want {
 		w.fatalf("operation %d joins: %v, want %v", c.op, joined, want)
 	}

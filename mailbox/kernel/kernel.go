@@ -199,6 +199,7 @@ type Kernel struct {
 	entered  uint64 // the greatest order number that has come inside
 	step     uint64 // inputs and starts so far
 	settled  uint64 // the step after which nothing that waits can start before the next
+	rested   uint64 // the inputs after which nothing that waits could start
 	rests    uint64 // how often nothing more could start, or no thread was there for it
 	version  uint64 // starts and completions of state-changing requests so far, and one
 	counting uint64 // arrivals inside and departures so far
@@ -206,6 +207,7 @@ type Kernel struct {
 
 	counted  int         // how far bypasses are: see counts
 	walks    bool        // candidates are looked at by walk
+	stills   bool        // see still
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -276,11 +278,14 @@ func New(rules *Rules, object Object) *Kernel {
 		}
 	}
 	k.walks = k.index != nil || rules.AllCompatible
+	k.stills = !k.walks && !k.bounded && rules.Policy == nil
 	within := rules.Policy != nil && rules.Policy.Within
 	for op := range k.queues {
 		q := &k.queues[op]
-		q.simple = q.shared && !q.sorted && !q.watchful && k.counted == 0 && !k.bounded
-		q.joins = !k.watchful && !k.bounded && !within && !rules.Operations[op].HeadOfLine
+		q.plain = !q.sorted && !q.each && k.counted == 0 && !k.bounded
+		free := !k.watchful && !k.bounded && !within // who comes inside changes nothing for others
+		q.joins = free && !rules.Operations[op].HeadOfLine
+		q.inLine = free && rules.Operations[op].HeadOfLine && !rules.Operations[op].Family
 	}
 	return k
 }
@@ -356,13 +361,14 @@ func (k *Kernel) enter(r *Request, longer uint64) {
 		k.inside.join(r.Op)
 	}
 	q.length.Add(longer)
+	q.joined.Add(1)
 	k.counting++
 	k.entered = max(k.entered, r.seq)
 	last := r.seq
 	if q.scoped && r.came != 0 {
 		last = 0 // others have come before it that are still outside
 	}
-	if q.simple {
+	if q.plain {
 		q.latest = max(q.latest, last)
 		return
 	}
@@ -407,7 +413,12 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if len(k.checks) > 0 {
 			k.check()
 		}
-		r := k.pick()
+		var r *Request
+		if !k.still() {
+			r = k.pick()
+		} else if lone := k.lone(); lone != nil {
+			r = k.decide(lone)
+		}
 		if k.failed.first != nil {
 			continue // first things first: what was picked will be again
 		}
@@ -437,8 +448,41 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		}
 		k.rests++
 		k.settled = k.step
+		k.rested = k.inputs()
 		return nil, nil
 	}
+}
+
+// inputs numbers the states of the kernel between which more has happened than arrivals.
+func (k *Kernel) inputs() uint64 { return k.step - k.arrivals + k.counting }
+
+// still reports whether nothing has happened but arrivals since nothing could start, so
+// that nobody inside can; where neither policies nor bounds have a say in it.
+func (k *Kernel) still() bool { return k.rested == k.inputs() && k.stills }
+
+// lone returns the request at the gate, if it is the only one and can be let in.
+func (k *Kernel) lone() *Request {
+	if k.gated.n != 1 {
+		return nil
+	}
+	op := k.gated.Next(0)
+	if r := k.queues[op].gate.first; r.next == nil && !r.Try && !k.barred(op) {
+		return r
+	}
+	return nil
+}
+
+// decide lets r in, before which nobody inside can start, and returns who can then, if
+// anybody.
+func (k *Kernel) decide(r *Request) *Request {
+	k.letIn(r)
+	switch {
+	case k.failed.first != nil:
+		return nil
+	case k.watchful || k.counted > 0 || k.Runs():
+		return k.pick()
+	}
+	return k.firstOpen(r.Op) // the others are closed
 }
 
 // grant starts r, which waits, if may allows it.
@@ -572,14 +616,35 @@ func (r *Request) Fresh() { r.arrival, r.seq = 0, 0 }
 // false, by somebody who has the object to himself. It reports false, and does
 // nothing, if anybody else has to be considered first.
 func (k *Kernel) Join(r *Request, falsePart string) bool {
-	if k.closed != nil || k.held || k.gated.n > 0 || k.runningOps.n > 0 || k.failed.first != nil || !k.queues[r.Op].joins {
+	if !k.queues[r.Op].joins || !k.calm() {
 		return false
 	}
+	k.join(r)
+	k.Refuted(r, falsePart)
+	return true
+}
+
+// Stand is Arrive and Next in one, while nobody has the object, and nobody inside can start,
+// for a request that has to stand behind others of which only the first is asked. It
+// reports false, and does nothing, if that is not so, or anybody else has to be considered.
+func (k *Kernel) Stand(r *Request) bool {
+	if q := &k.queues[r.Op]; !q.inLine || q.inside.first == nil || r.Try || !k.calm() {
+		return false
+	}
+	k.join(r)
+	return true
+}
+
+// calm reports whether nobody is outside, runs, or has failed.
+func (k *Kernel) calm() bool {
+	return k.closed == nil && !k.held && k.gated.n == 0 && k.runningOps.n == 0 && k.failed.first == nil
+}
+
+// join lets r in, which has to wait.
+func (k *Kernel) join(r *Request) {
 	k.register(r)
 	k.hasToWait(r)
 	k.enter(r, one|indoors)
-	k.Refuted(r, falsePart)
-	return true
 }
 
 // Begin says that a request the kernel has not seen runs: one that found the
@@ -830,6 +895,11 @@ func (k *Kernel) Held() bool { return k.held }
 // It may be called at any time from anywhere.
 func (k *Kernel) Waiting(op int) int { return k.queues[op].length.inside() }
 
+// Joined returns how many requests of the operation have come inside so far, one that
+// was requeued each time. Who has found the object idle and open never came. It may be
+// called at any time from anywhere.
+func (k *Kernel) Joined(op int) uint64 { return k.queues[op].joined.Load() }
+
 // Queued returns how many requests of the operation wait, inside, at the gate and
 // at the door. It may be called at any time from anywhere.
 func (k *Kernel) Queued(op int) int { return k.queues[op].length.all() }
@@ -989,7 +1059,7 @@ func (k *Kernel) leave(r *Request) {
 	if k.index != nil && r.Claim != nil {
 		r.Claim.hurdle = nil // or else it would keep all that have ever been in the way of another
 	}
-	if !q.simple || r.state != Inside {
+	if !q.plain || r.state != Inside {
 		k.leaveOther(q, r)
 		return
 	}
@@ -1161,19 +1231,24 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 			}
 			return r, err, true
 		}
-		k.leaveGate(r)
-		q := &k.queues[r.Op]
-		if l := k.lineOf(q, r); r.seq <= l.latest {
-			// Somebody has been requeued in front of it.
-			r.seq = max(k.entered, l.latest) + 1
-			k.found = true
-		}
-		k.enter(r, indoors)
+		k.letIn(r)
 		more = true
 		if k.watchful && k.countsOpened() || k.failed.first != nil {
 			return nil, nil, true
 		}
 	}
+}
+
+// letIn lets r in from the gate.
+func (k *Kernel) letIn(r *Request) {
+	k.leaveGate(r)
+	q := &k.queues[r.Op]
+	if l := k.lineOf(q, r); r.seq <= l.latest {
+		// Somebody has been requeued in front of it.
+		r.seq = max(k.entered, l.latest) + 1
+		k.found = true
+	}
+	k.enter(r, indoors)
 }
 
 // countsOpened reports whether a guard over waiting counts holds for somebody.

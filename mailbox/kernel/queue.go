@@ -11,12 +11,13 @@ import (
 type queue struct {
 	inside, gate, door list // in order of arrival
 	length             length
+	joined             atomic.Uint64 // requests that have come inside so far
 	runs               int32 // how many run, those begun by Begin included
 
 	line          // of those inside, unless the operation is a family
 	guard  string // its name; empty if there is none
 	shared bool   // it is over the state alone: there is one line
-	simple bool   // besides, it does not look at waiting counts, those inside are in order of arrival, and neither bypasses nor requests are counted
+	plain  bool   // there is one line, in order of arrival, and neither bypasses nor requests are counted
 	each   bool   // every request is asked by itself
 	sorted bool   // by a tree; or else the order of consideration is that of arrival
 	// Of a scoped operation each request is considered by itself, as not all conflict with
@@ -26,8 +27,8 @@ type queue struct {
 	always, scopes guards.Set
 	here           []*Request
 	// changes says that the operation changes the state, watchful that its guard looks
-	// at waiting counts, and joins that Join may be of use.
-	changes, watchful, joins bool
+	// at waiting counts, joins and inLine that Join and Stand may be of use.
+	changes, watchful, joins, inLine bool
 	// If each is asked, in order of arrival: the first inside that has not been
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
@@ -290,7 +291,7 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
-	if q.simple && (q.guard == "" || q.answer.stamp == k.version) {
+	if q.plain && q.shared && (q.guard == "" || q.answer.stamp == k.stamp(op)) {
 		if q.answer.falsePart != "" && q.guard != "" {
 			return nil
 		}

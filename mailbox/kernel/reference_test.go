@@ -24,6 +24,7 @@ type reference struct {
 	newest   uint64
 	entered  uint64
 	latest   map[line]uint64
+	joined   map[int]uint64 // how many have come inside, per operation
 	door     []*call // all in order of arrival
 	gate     []*call
 	inside   []*call
@@ -90,7 +91,7 @@ type call struct {
 
 func newReference(rules *kernel.Rules, o order) *reference {
 	return &reference{
-		rules: rules, order: o, knownFalse: map[line]int{}, latest: map[line]uint64{}, last: -1,
+		rules: rules, order: o, knownFalse: map[line]int{}, latest: map[line]uint64{}, joined: map[int]uint64{}, last: -1,
 		counts: make([]kernel.Stats, len(rules.Operations)),
 	}
 }
@@ -266,12 +267,17 @@ func (s *reference) arrive(c *call) {
 	}
 }
 
-// join lets in a request whose guard has been asked, and is false.
-func (s *reference) join(c *call) {
+// stand lets in a request that has to stand in a line.
+func (s *reference) stand(c *call) {
 	s.settled = false
 	s.register(c)
 	s.hasToWait(c)
 	s.enter(c)
+}
+
+// join lets in a request whose guard has been asked, and is false.
+func (s *reference) join(c *call) {
+	s.stand(c)
 	s.refuted(c)
 }
 
@@ -320,6 +326,7 @@ func (s *reference) forgetExtras() {
 func (s *reference) enter(c *call) {
 	l := s.line(c)
 	s.inside = insert(s.inside, c)
+	s.joined[c.op]++
 	s.counted()
 	s.entered = max(s.entered, c.pos)
 	if !s.scoped(c.op) || c.came == 0 { // or else those may still be outside that have come before it
