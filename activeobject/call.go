@@ -35,7 +35,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	// a guarded call costs over a mutex. The deferred function captures only what
 	// it needs to clean up: every word more costs.
 	w := o.box.Word.Load()
-	if ctx.Err() != nil || w&^mailbox.Parked != op.idle || !o.box.Word.CompareAndSwap(w, w|op.mark) {
+	if w&^mailbox.Parked != op.idle || ctx.Err() != nil || !o.box.Word.CompareAndSwap(w, w|op.mark) {
 		return op.enter(ctx, o, arg, calling, nil)
 	}
 	at := asking

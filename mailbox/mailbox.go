@@ -293,6 +293,9 @@ const (
 	Recheck = recheck
 	// Wide is set if an object that fans out lets leaf bodies in by Admit.
 	Wide = wide
+	// Alone is the word of an object that fans out in which nothing runs and nobody waits:
+	// so who calls it is not inside.
+	Alone = wide | slow
 	// Never is a value that no word has.
 	Never = ^uint64(0)
 )
