@@ -19,8 +19,10 @@ type cells[T any] struct {
 	set *activeobject.Operation[cell[T], T, None]
 }
 
+// declared counts how often, in this process, which may run the test more than once.
+var declared atomic.Int32
+
 func TestAnInstanceIsDeclaredOnceForEachType(t *testing.T) {
-	var declared atomic.Int32
 	number := func() *cells[int32] {
 		declared.Add(1)
 		typ := activeobject.NewType[cell[int32]]("cell")

@@ -12,7 +12,7 @@ type queue struct {
 	inside, gate, door list // in order of arrival
 	length             length
 	joined             atomic.Uint64 // requests that have come inside so far
-	runs               int32 // how many run, those begun by Begin included
+	runs               int32         // how many run, those begun by Begin included
 
 	line          // of those inside, unless the operation is a family
 	guard  string // its name; empty if there is none

@@ -25,7 +25,7 @@ type reference struct {
 	entered  uint64
 	latest   map[line]uint64
 	joined   map[int]uint64 // how many have come inside, per operation
-	door     []*call // all in order of arrival
+	door     []*call        // all in order of arrival
 	gate     []*call
 	inside   []*call
 	running  []*call // in order of start
