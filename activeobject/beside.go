@@ -9,10 +9,7 @@ import (
 // beside is perform for a Call at an object that fans out, if its fast path lets the request
 // in: beside those that run. It reports false, and has done nothing, if not.
 func (op *Operation[T, A, R]) beside(ctx context.Context, o *Object[T], arg A) (r R, err error, in bool) {
-	if o.class.typ != op.species || ctx.Err() != nil {
-		return r, nil, false
-	}
-	if o.box.Word.Load() != mailbox.Alone && o.box.Within(ctx) || !o.box.Admit(op.index) {
+	if o.class.typ != op.species || ctx.Err() != nil || !o.box.Admit(op.index) {
 		return r, nil, false
 	}
 	at := asking

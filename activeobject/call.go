@@ -304,7 +304,7 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 	case o.class.filters != nil:
 		return 0, filtering, nil
 	}
-	if t.leafed && t.looks&guards.AtWaiting == 0 && !t.strays(ctx, o, how) {
+	if t.leafed && t.looks&guards.AtWaiting == 0 && !t.strays(o, how) {
 		if key != nil {
 			if err := t.checkKey(o, key); err != nil {
 				return 0, outside, p.failed(err)
@@ -328,11 +328,10 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 }
 
 // strays reports whether a leaf's request is to keep off the fast path: there may be a line
-// to wait in; or the object fans out, and the request is to run on another goroutine, or
-// comes from inside of the object.
-func (t *common) strays(ctx context.Context, o *core, how manner) bool {
+// to wait in; or the object fans out, and the request is to run on another goroutine.
+func (t *common) strays(o *core, how manner) bool {
 	if o.class.config.Fan != nil {
-		return how >= sending || o.box.Within(ctx)
+		return how >= sending
 	}
 	return t.headOfLine && o.box.Word.Load()&mailbox.Recheck != 0
 }

@@ -1,7 +1,6 @@
 package mailbox
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/mailbox/kernel"
@@ -250,9 +249,6 @@ func (m *Mailbox) Offer() {
 		m.workers().Dispatch(m)
 	}
 }
-
-// Within reports whether the call chain of ctx is inside the object.
-func (m *Mailbox) Within(ctx context.Context) bool { return ChainOf(ctx).within(m) != nil }
 
 // nest makes r, if it is called from inside of requests that run here, one of theirs: they
 // wait for it. The caller holds mu, without which none of them ends.

@@ -152,14 +152,17 @@ type Mailbox struct {
 	// the owner's, like the state: who has stored it gives the object back with parked
 	// in the word, and who loads it has taken the object by a swap that found parked.
 	watched uint64
-	config  *Config
-	host    Host
 
 	mu     exclusion
 	queues atomic.Pointer[kernel.Kernel] // made when a request first has to be considered; used under mu
 	closed *closing                      // once the object takes no more requests
 	extras atomic.Pointer[extras]        // nil unless the object has any
 	out    *Request                      // has ended, and its caller is to be told, while the owner asks the kernel
+
+	// What never changes comes last, and so into another cache line than the word: who leaves
+	// an object at which others run beside him looks it up before he writes the word.
+	host   Host
+	config *Config
 }
 
 // closing is the end of an object.
@@ -293,9 +296,6 @@ const (
 	Recheck = recheck
 	// Wide is set if an object that fans out lets leaf bodies in by Admit.
 	Wide = wide
-	// Alone is the word of an object that fans out in which nothing runs and nobody waits:
-	// so who calls it is not inside.
-	Alone = wide | slow
 	// Never is a value that no word has.
 	Never = ^uint64(0)
 )

@@ -102,8 +102,10 @@ func (c *Config) lanes() []lane {
 	return all
 }
 
-// Admit lets a leaf body in, on the goroutine of its caller, who is not inside the object,
-// runs the body, and then calls Depart; or Look, and perhaps Yield.
+// Admit lets a leaf body in, on the goroutine of its caller, who runs the body, and then
+// calls Depart; or Look, and perhaps Yield. A caller that is inside the object is not let in:
+// he is in the middle of a body that takes a context, which has no lane, so that the object is
+// not wide as long as that runs.
 func (m *Mailbox) Admit(op int) bool {
 	l := m.config.wide[op]
 	for l.one != 0 {
