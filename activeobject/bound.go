@@ -34,6 +34,13 @@ func Bounded(n int, overflow Overflow) Option {
 	return func(s *settings) { s.bound = kernel.Bound{Max: n, Overflow: overflow} }
 }
 
+// Bound returns how many requests may wait at the object, and what happens to one too many;
+// bounded is false if any number may. Its operations may have bounds of their own.
+func (o *Object[T]) Bound() (n int, overflow Overflow, bounded bool) {
+	b := o.class.config.Rules.Bound
+	return b.Max, b.Overflow, b.Overflow != kernel.Unbounded
+}
+
 // Unbounded lets any number of requests wait at the object. That is the default,
 // unless the type has another one. The bounds of its operations stay.
 func Unbounded() Option { return func(s *settings) { s.bound = kernel.Bound{} } }

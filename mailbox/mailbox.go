@@ -689,9 +689,10 @@ type server struct {
 	worker, dispatched bool
 }
 
-// here reports whether r is to run on the goroutine itself.
+// here reports whether r is to run on the goroutine itself. Who is committed to a request of
+// his own runs no other before it, in which his goroutine may end.
 func (s *server) here(r *Request) bool {
-	return r == s.self || s.lend > 0 && (r.Leaf || s.worker && (s.dispatched || !r.called()))
+	return r == s.self || s.lend > 0 && (s.self == nil || !s.self.called() || !s.self.committed) && (r.Leaf || s.worker && (s.dispatched || !r.called()))
 }
 
 // may reports whether a request may start: its context has not ended, there is a

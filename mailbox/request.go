@@ -260,20 +260,24 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 }
 
 // stand makes a request wait behind others of which only the first is asked, if nobody
-// has the object. If the kernel has others to consider it does nothing, and reports
-// false. It is called with mu held, which it releases if it succeeds.
+// has the object. If it is not so, or the kernel has others to consider, it does nothing,
+// and reports false. It is called with mu held, which it releases if it succeeds.
 //
-// Nobody has to be told. As nobody had the object, none of those who wait could start, and
-// r is behind one of them. Somebody may have taken it meanwhile, on the fast path, before r
-// is inside; but he has found in the word that there are some who wait whose guards he
-// cannot ask (recheck), and comes to the kernel if he changes the state.
+// It takes the object, so that no body runs meanwhile that would see the line grow; but it does
+// not engage, for the same reason as join, and puts back the word that it has found. Nobody has
+// to be told: as nobody had the object, none of those who wait could start, and r is behind
+// one of them, whose mark is in the word.
 func (m *Mailbox) stand(r *Request) bool {
-	if m.Word.Load()&held != 0 || m.config.Fan != nil || m.config.noted || m.extras.Load() != nil {
+	k := m.queues.Load()
+	if k == nil || !k.Stands(&r.Request) || m.config.Fan != nil || m.config.noted || m.extras.Load() != nil {
 		return false
 	}
-	if k := m.queues.Load(); k == nil || !k.Stand(&r.Request) {
+	w := m.Word.Load()
+	if w&held != 0 || !m.Word.CompareAndSwap(w, w|held) {
 		return false
 	}
+	k.Stand(&r.Request)
+	m.Word.Store(w)
 	m.mu.Unlock()
 	return true
 }

@@ -29,7 +29,8 @@ type Cyclic struct {
 }
 
 // NewCyclic returns a barrier for so many parties. It fails with
-// *activeobject.ArgumentError if there are less than one, or as activeobject.New does.
+// *activeobject.ArgumentError if there are less than one, or the options let fewer wait at
+// the object, or as activeobject.New does.
 func NewCyclic(system *actor.System, parties int, options ...activeobject.Option) (*Cyclic, error) {
 	return newCyclic("barrier.NewCyclic", system, &cyclic{parties: parties}, options)
 }
@@ -59,13 +60,18 @@ func newCyclic(call string, system *actor.System, state *cyclic, options []activ
 	if err != nil {
 		return nil, err
 	}
+	if n, _, bounded := o.Bound(); bounded && n < state.parties {
+		o.Stop()
+		return nil, &activeobject.ArgumentError{Call: call, Argument: "options", Problem: fmt.Sprintf("let no more than %d requests wait, so that %d parties never meet: leave out Bounded, or give it room for all of them", n, state.parties)}
+	}
 	return &Cyclic{o, state.parties}, nil
 }
 
 // Await arrives, and waits for the other parties. It fails with a *BrokenError if the
 // barrier is or gets broken, and with the context's error, which breaks the barrier if
-// the party has arrived by then, and the round is not over. An action's panic fails the
-// last party with *activeobject.PanicError.
+// the party has arrived by then, and the round is not over. (Of the last party, which is
+// about to act, that is an *activeobject.RequeuedError around it.) An action's panic fails
+// the last party with *activeobject.PanicError.
 func (c *Cyclic) Await(ctx context.Context) error {
 	_, err := cyclicAwait.Call(ctx, c.o, none{})
 	return err

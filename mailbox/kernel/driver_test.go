@@ -257,7 +257,7 @@ func (w *world) stand(c *call) bool {
 	if w.k.Runs() || !w.stable || w.src.choose(2, "stands") == 0 {
 		return false
 	}
-	stands := w.k.Stand(c.request)
+	stands := w.k.Stands(c.request)
 	o := w.rules.Operations[c.op]
 	want := w.calm() && !c.try && o.HeadOfLine && !o.Family && len(w.ref.waiting(c.op)) > 0
 	if stands != want {
@@ -266,6 +266,7 @@ func (w *world) stand(c *call) bool {
 	if !stands {
 		return false
 	}
+	w.k.Stand(c.request)
 	w.calls = append(w.calls, c)
 	for _, x := range w.cursors {
 		x.undisturb = false

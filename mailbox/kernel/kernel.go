@@ -624,16 +624,16 @@ func (k *Kernel) Join(r *Request, falsePart string) bool {
 	return true
 }
 
-// Stand is Arrive and Next in one, while nobody has the object, and nobody inside can start,
-// for a request that has to stand behind others of which only the first is asked. It
-// reports false, and does nothing, if that is not so, or anybody else has to be considered.
-func (k *Kernel) Stand(r *Request) bool {
-	if q := &k.queues[r.Op]; !q.inLine || q.inside.first == nil || r.Try || !k.calm() {
-		return false
-	}
-	k.join(r)
-	return true
+// Stands reports whether r, which is about to arrive, has to stand behind others of which only
+// the first is asked, and nobody else has to be considered first, if nobody inside can start.
+func (k *Kernel) Stands(r *Request) bool {
+	q := &k.queues[r.Op]
+	return q.inLine && q.inside.first != nil && !r.Try && k.calm()
 }
+
+// Stand is Arrive and Next in one, for a request that Stands, by somebody who has the object to
+// himself and has run nothing.
+func (k *Kernel) Stand(r *Request) { k.join(r) }
 
 // calm reports whether nobody is outside, runs, or has failed.
 func (k *Kernel) calm() bool {

@@ -1,0 +1,97 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox/kernel"
+)
+
+// asker is an object whose guards are functions.
+type asker []func() bool
+
+func (a asker) AskState(op int) (string, error) {
+	if a[op]() {
+		return "", nil
+	}
+	return "open", nil
+}
+
+func (a asker) AskRequest(r *kernel.Request) (string, error) { return a.AskState(r.Op) }
+
+// next returns the request that starts next; it goes on running.
+func next(t *testing.T, k *kernel.Kernel) *kernel.Request {
+	t.Helper()
+	r, err := k.Next()
+	require.NoError(t, err)
+	return r
+}
+
+// Nothing could start; then somebody comes alone, and opens another guard by that.
+func TestAnArrivalAtAnObjectAtRestOpensAGuardOverWaitingCounts(t *testing.T) {
+	const first, second = 0, 1
+	var k *kernel.Kernel
+	k = kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{
+			{Name: "first", Kind: kernel.Entry, Guard: "open", Looks: guards.AtState | guards.AtWaiting},
+			{Name: "second", Kind: kernel.Entry, Guard: "open", Looks: guards.AtState},
+		},
+		Conflicts: guards.Exclusive("first", "second"),
+	}, asker{func() bool { return k.Waiting(second) > 0 }, func() bool { return false }})
+	one, other := &kernel.Request{Op: first}, &kernel.Request{Op: second}
+	k.Arrive(one)
+	require.Nil(t, next(t, k))
+	k.Arrive(other)
+	require.Same(t, one, next(t, k))
+	k.Complete(one)
+	require.Nil(t, next(t, k))
+	require.True(t, other.Waits())
+}
+
+// Nothing could start, as something runs; then somebody comes alone who conflicts with nothing that
+// runs, but with one who waits inside, and whose guard nobody can ask.
+func TestAnArrivalBesideWhatRunsDoesNotPassWhoMayBeOpen(t *testing.T) {
+	const enter, change, pass = 0, 1, 2
+	open := false
+	k := kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{
+			{Name: "enter", Kind: kernel.Entry, Guard: "open", Looks: guards.AtState},
+			{Name: "change", Kind: kernel.Procedure},
+			{Name: "pass", Kind: kernel.Procedure},
+		},
+		Conflicts: guards.Free("enter", "change", "pass").Conflict(guards.Name("enter"), guards.Name("change"), guards.Name("pass")),
+	}, asker{func() bool { return open }, nil, nil})
+	waits, runs, late := &kernel.Request{Op: enter}, &kernel.Request{Op: change}, &kernel.Request{Op: pass}
+	k.Arrive(waits)
+	require.Nil(t, next(t, k))
+	k.Arrive(runs)
+	require.Same(t, runs, next(t, k))
+	require.Nil(t, next(t, k))
+	k.Arrive(late)
+	require.Nil(t, next(t, k), "enter may be open, when change has ended")
+	open = true
+	k.Complete(runs)
+	require.Same(t, waits, next(t, k))
+	require.Nil(t, next(t, k))
+	k.Complete(waits)
+	require.Same(t, late, next(t, k))
+}
+
+// Who only tries does not stand in a line: he is told that he would have to.
+func TestATryDoesNotStandInALine(t *testing.T) {
+	k := kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{{Name: "enter", Kind: kernel.Entry, Guard: "open", Looks: guards.AtArgument, HeadOfLine: true}},
+		Conflicts:  guards.Exclusive("enter"),
+	}, asker{func() bool { return false }})
+	k.Arrive(&kernel.Request{})
+	require.Nil(t, next(t, k))
+	try := &kernel.Request{Try: true}
+	require.False(t, k.Stands(try))
+	k.Arrive(try)
+	r, err := k.Next()
+	require.Same(t, try, r)
+	require.EqualError(t, err, "enter would wait: enter comes first")
+	require.True(t, k.Stands(&kernel.Request{}))
+}
