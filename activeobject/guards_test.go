@@ -402,6 +402,27 @@ func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 	})
 }
 
+func TestWhoComesLastRunsThoseWhomThatLetsIn(t *testing.T) {
+	var meet *activeobject.Operation[dam, None, string]
+	dams := activeobject.NewType[dam]("dam")
+	meet = activeobject.Entry(dams, "meet", activeobject.Get(func(d *dam) string {
+		d.level = d.Waiting(meet)
+		return goroutine()
+	})).WhenWaiting("three are here", func(d *dam) bool { return d.level > 0 || d.Waiting(meet) == 3 })
+
+	s := &scene{system: newSystem(t)} // whose bodies run on the goroutines of callers
+	o := newObject(t, s, dams, &dam{})
+	first := calling(background, o, meet, None{})
+	waiting(t, o, meet, 1)
+	second := calling(background, o, meet, None{})
+	waiting(t, o, meet, 2)
+	last, err := meet.Call(background, o, None{})
+	require.NoError(t, err)
+	require.Equal(t, goroutine(), last)
+	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, first), "nobody is woken to run")
+	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, second))
+}
+
 func TestAnArrivalOpensAGuardOverWaitingCounts(t *testing.T) {
 	var meet *activeobject.Operation[dam, int, int]
 	dams := activeobject.NewType[dam]("dam")
