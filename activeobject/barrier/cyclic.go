@@ -150,20 +150,22 @@ type cyclic struct {
 	broken *BrokenError // until there is a Reset
 }
 
-// arrived returns how many have come in this round, and waiting how many of them wait.
-// One whose body runs does not.
+// arrived returns how many have come in this round.
 func (c *cyclic) arrived() int { return int(c.Joined(cyclicAwait) - c.before) }
-func (c *cyclic) waiting() int { return c.Waiting(cyclicAwait) + c.Waiting(cyclicAct) }
+
+// deserted reports whether some of them have left who neither wait nor run.
+func (c *cyclic) deserted(running int) bool {
+	return c.Waiting(cyclicAwait)+c.Waiting(cyclicAct)+running < c.arrived()
+}
 
 // Released is the guard of those who wait: the round is over, or somebody has left it, or
 // all have come, and not one of them is about to act.
 func (c *cyclic) Released() bool {
-	waiting, arrived := c.Waiting(cyclicAwait), c.arrived()
+	waiting := c.Waiting(cyclicAwait)
 	if c.broken != nil || waiting == 0 {
 		return c.broken != nil // who has not come inside has to
 	}
-	acting := c.Waiting(cyclicAct)
-	return arrived == 0 || waiting+acting < arrived || waiting == c.parties
+	return waiting == c.parties || c.arrived() == 0 || c.deserted(0)
 }
 
 // Gone is the guard of a reset. As it looks at who waits, nobody who comes later gets
@@ -181,21 +183,12 @@ func (c *cyclic) Await() (none, error) {
 		}
 		return none{}, nil
 	case c.deserted(1):
-		return none{}, c.broken
+		return none{}, c.abandon()
 	case c.action != nil:
 		return none{}, toAct
 	}
 	c.end(nil)
 	return none{}, nil
-}
-
-// deserted breaks the barrier if a party has left the round.
-func (c *cyclic) deserted(running int) bool {
-	if c.waiting()+running < c.arrived() {
-		c.breaks("a party has left that had arrived", nil)
-		return true
-	}
-	return false
 }
 
 // end ends the round for all that have come.
@@ -204,32 +197,35 @@ func (c *cyclic) end(result *BrokenError) { c.before, c.result = c.Joined(cyclic
 // Act is the second body of the last party, if there is an action. That it has failed
 // is the state of things until it has returned.
 func (c *cyclic) Act(ctx context.Context, _ none) (none, error) {
-	if c.broken != nil || c.deserted(1) {
+	switch {
+	case c.broken != nil:
 		return none{}, c.broken
+	case c.deserted(1):
+		return none{}, c.abandon()
 	}
 	c.breaks("its action has panicked", nil)
 	if err := c.action(ctx); err != nil {
-		c.breaks("its action has failed", err)
-		return none{}, c.broken
+		return none{}, c.breaks("its action has failed", err)
 	}
 	c.broken = nil
 	c.end(nil)
 	return none{}, nil
 }
 
-func (c *cyclic) breaks(problem string, cause error) {
+func (c *cyclic) breaks(problem string, cause error) error {
 	c.broken = &BrokenError{Barrier: c.ObjectName(), Problem: problem, Cause: cause}
+	return c.broken
 }
+
+func (c *cyclic) abandon() error { return c.breaks("a party has left that had arrived", nil) }
 
 // Reset ends the round for those that wait; others come anew.
 func (c *cyclic) Reset() {
-	c.breaks("it was reset", nil)
-	c.broken.Reset = true
-	c.end(c.broken)
 	c.broken = nil
+	c.end(&BrokenError{Barrier: c.ObjectName(), Problem: "it was reset", Reset: true})
 }
 
-func (c *cyclic) Broken() bool { return c.broken != nil || c.waiting() < c.arrived() }
+func (c *cyclic) Broken() bool { return c.broken != nil || c.deserted(0) }
 
 var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")
