@@ -452,10 +452,13 @@ func (op *Operation[T, A, R]) settle(index int) {
 	if op.inherited != nil {
 		parts = op.inherited()
 	}
-	op.plain, op.askState = nil, nil
+	op.simple, op.plain, op.askState = nil, nil, nil
 	if len(parts) > 0 {
 		g := guards.And(parts...)
-		op.guarded, op.plain = g, g.Simple()
+		op.guarded, op.simple = g, g.Simple()
+		if g.Looks() == guards.AtState {
+			op.plain = op.simple
+		}
 		if g.Looks()&guards.AtArgument == 0 {
 			op.askState = func(s *T) string {
 				var none A

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox"
 	"github.com/sluice-go/sluice/mailbox/kernel"
 )
@@ -397,11 +398,13 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 			err = o.guardFailed(op, nil, recover())
 		}
 	}()
-	ask := o.Type().op(op).askState
-	if o.class.audit != nil {
-		falsePart, err = o.askTwice(op, nil, func() string { return ask(o.state) })
-	} else {
-		falsePart = ask(o.state)
+	switch asked := o.Type().op(op); {
+	case o.class.audit != nil:
+		falsePart, err = o.askTwice(op, nil, func() string { return asked.askState(o.state) })
+	case asked.simple == nil:
+		falsePart = asked.askState(o.state)
+	case !asked.simple(o.state):
+		falsePart = asked.guard
 	}
 	returned = true
 	return falsePart, err
@@ -474,7 +477,7 @@ func (o *Object[T]) Watch(operations uint64) {
 // Carries implements mailbox.Host.
 func (o *Object[T]) Carries(r *mailbox.Request) bool {
 	c, ok := r.Body.(*request[T, adhoc[T], None])
-	return ok && c.arg.guard.Simple() != nil
+	return ok && c.arg.guard.Looks() == guards.AtState && c.arg.guard.Simple() != nil
 }
 
 // WatchGuard implements mailbox.Host.

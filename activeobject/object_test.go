@@ -72,7 +72,7 @@ func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 	want := map[string]string{
 		"forms": carried,
 		"leaf":  lifted, "blocks": lifted, "guarded": lifted, "inherited": lifted,
-		"plain": settled, "askState": settled,
+		"simple": settled, "plain": settled, "askState": settled,
 		"typ": remade, "pools": remade,
 		"parts": own,
 

@@ -53,7 +53,8 @@ type species struct {
 type operation[T any] struct {
 	traits
 	typ      *Type[T]
-	plain    func(*T) bool   // the guard, if it is one condition over the state
+	simple   func(*T) bool   // the guard, if it is one condition that does not look at the argument
+	plain    func(*T) bool   // likewise, if it does not look at waiting counts either
 	askState func(*T) string // the guard, if it does not look at the argument
 }
 

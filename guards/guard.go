@@ -156,14 +156,9 @@ func (g Guard[S, A]) Ask(s *S, a A) (falsePart string) {
 	return g.ask(s, a)
 }
 
-// Simple returns the condition of a guard made by When alone, and nil for any
-// other: a caller may ask it without the detour by name.
-func (g Guard[S, A]) Simple() func(*S) bool {
-	if g.looks != AtState {
-		return nil
-	}
-	return g.simple
-}
+// Simple returns the condition of a guard made by When or WhenWaiting alone, and nil for
+// any other: a caller may ask it without the detour by name.
+func (g Guard[S, A]) Simple() func(*S) bool { return g.simple }
 
 // And holds when all of its parts hold. They are asked in order, up to the
 // first that is false. It panics without parts or with a zero one.

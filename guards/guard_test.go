@@ -88,18 +88,18 @@ func TestArgumentReachesTheConditionsThatLookAtIt(t *testing.T) {
 	require.Equal(t, "not fits", guards.Not(fits).Ask(s, 2))
 }
 
-func TestOnlyASingleConditionOverTheStateIsSimple(t *testing.T) {
+func TestOnlyASingleConditionThatLooksAtNoArgumentIsSimple(t *testing.T) {
 	require.NotNil(t, yes.Simple())
 	require.True(t, yes.Simple()(&stock{}))
 	require.NotNil(t, guards.Over[int](no).Simple())
 	require.False(t, guards.Over[int](no).Simple()(&stock{}))
+	require.NotNil(t, guards.WhenWaiting("crowded", func(*stock) bool { return true }).Simple())
 
 	require.Nil(t, guard{}.Simple())
 	require.Nil(t, guards.Not(yes).Simple())
 	require.Nil(t, guards.And(yes, no).Simple())
 	require.Nil(t, guards.Or(yes, no).Simple())
 	require.Nil(t, guards.WhenArg("fits", func(*stock, int) bool { return true }).Simple())
-	require.Nil(t, guards.WhenWaiting("crowded", func(*stock) bool { return true }).Simple())
 }
 
 func TestZeroGuardHoldsAndStaysZeroWhenLifted(t *testing.T) {

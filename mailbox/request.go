@@ -251,34 +251,33 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 		r.fail(err)
 		return
 	}
-	if m.stand(r) {
-		m.wait(r)
-	} else {
-		m.call(r, m.engage(), "")
+	if owner := m.engage(); !owner || !m.come(r) {
+		m.call(r, owner, "")
 	}
 	r.follow()
 }
 
-// stand makes a request wait behind others of which only the first is asked, if nobody
-// has the object. If it is not so, or the kernel has others to consider, it does nothing,
-// and reports false. It is called with mu held, which it releases if it succeeds.
-//
-// It takes the object, so that no body runs meanwhile that would see the line grow; but it does
-// not engage, for the same reason as join, and puts back the word that it has found. Nobody has
-// to be told: as nobody had the object, none of those who wait could start, and r is behind
-// one of them, whose mark is in the word.
-func (m *Mailbox) stand(r *Request) bool {
+// come is call for the owner of an object where nothing has happened since nobody who waits could
+// start. If it is not so, or the object is not that plain, it does nothing and reports false.
+func (m *Mailbox) come(r *Request) bool {
 	k := m.queues.Load()
-	if k == nil || !k.Stands(&r.Request) || m.config.Fan != nil || m.config.noted || m.extras.Load() != nil {
+	if k == nil || m.config.Fan != nil || m.config.Dispatcher != nil || m.config.noted || m.extras.Load() != nil || r.rare != nil {
 		return false
 	}
-	w := m.Word.Load()
-	if w&held != 0 || !m.Word.CompareAndSwap(w, w|held) {
+	others := k.Waiting(r.Op) > 0
+	switch come, waits := k.Come(&r.Request); {
+	case !come:
 		return false
+	case !waits:
+		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
+	case others: // the word has said already that somebody waits for this
+		m.Word.Store(m.Word.Load() &^ (held | engaged))
+		m.mu.Unlock()
+	default:
+		m.release()
+		m.mu.Unlock()
 	}
-	k.Stand(&r.Request)
-	m.Word.Store(w)
-	m.mu.Unlock()
+	m.wait(r)
 	return true
 }
 

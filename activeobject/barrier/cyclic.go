@@ -153,9 +153,13 @@ type cyclic struct {
 // arrived returns how many have come in this round.
 func (c *cyclic) arrived() int { return int(c.Joined(cyclicAwait) - c.before) }
 
-// deserted reports whether some of them have left who neither wait nor run.
-func (c *cyclic) deserted(running int) bool {
-	return c.Waiting(cyclicAwait)+c.Waiting(cyclicAct)+running < c.arrived()
+// lacks reports whether one of those that have come in this round has left, if there are so
+// many of them that wait for it to be over, or run.
+func (c *cyclic) lacks(came, there int) bool {
+	if c.action != nil {
+		there += c.Waiting(cyclicAct)
+	}
+	return there < came
 }
 
 // Released is the guard of those who wait: the round is over, or somebody has left it, or
@@ -165,7 +169,8 @@ func (c *cyclic) Released() bool {
 	if c.broken != nil || waiting == 0 {
 		return c.broken != nil // who has not come inside has to
 	}
-	return waiting == c.parties || c.arrived() == 0 || c.deserted(0)
+	came := c.arrived()
+	return waiting == c.parties || came == 0 || c.lacks(came, waiting)
 }
 
 // Gone is the guard of a reset. As it looks at who waits, nobody who comes later gets
@@ -174,15 +179,15 @@ func (c *cyclic) Gone() bool { return c.arrived() > 0 || c.Waiting(cyclicAwait) 
 
 // Await is what those do who are released.
 func (c *cyclic) Await() (none, error) {
-	switch {
+	switch came := c.arrived(); {
 	case c.broken != nil:
 		return none{}, c.broken
-	case c.arrived() == 0:
+	case came == 0:
 		if c.result != nil {
 			return none{}, c.result
 		}
 		return none{}, nil
-	case c.deserted(1):
+	case c.lacks(came, c.Waiting(cyclicAwait)+1):
 		return none{}, c.abandon()
 	case c.action != nil:
 		return none{}, toAct
@@ -200,7 +205,7 @@ func (c *cyclic) Act(ctx context.Context, _ none) (none, error) {
 	switch {
 	case c.broken != nil:
 		return none{}, c.broken
-	case c.deserted(1):
+	case c.lacks(c.arrived(), c.Waiting(cyclicAwait)+1):
 		return none{}, c.abandon()
 	}
 	c.breaks("its action has panicked", nil)
@@ -225,7 +230,7 @@ func (c *cyclic) Reset() {
 	c.end(&BrokenError{Barrier: c.ObjectName(), Problem: "it was reset", Reset: true})
 }
 
-func (c *cyclic) Broken() bool { return c.broken != nil || c.deserted(0) }
+func (c *cyclic) Broken() bool { return c.broken != nil || c.lacks(c.arrived(), c.Waiting(cyclicAwait)) }
 
 var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")

@@ -28,6 +28,7 @@ type world struct {
 	ended     []*kernel.Request
 	begun     []*call // the kernel knows their operation only
 	stable    bool    // Next has returned nil since the last input
+	quiet     bool    // and nobody has joined
 	closed    bool
 	trace     []string
 
@@ -229,7 +230,7 @@ func (w *world) newCall() *call {
 
 func (w *world) arrive() {
 	c := w.newCall()
-	if w.stand(c) || w.join(c) {
+	if w.come(c) || w.join(c) {
 		return
 	}
 	w.input()
@@ -252,28 +253,49 @@ func (w *world) calm() bool {
 		!bounded && w.rules.Bound.Overflow == 0 && !w.ref.within()
 }
 
-// stand: nobody has the object, and whoever comes has to stand in a line.
-func (w *world) stand(c *call) bool {
-	if w.k.Runs() || !w.stable || w.src.choose(2, "stands") == 0 {
+// come: nobody has the object, and nothing has happened since nobody could start.
+func (w *world) come(c *call) bool {
+	if w.k.Runs() || !w.stable || w.src.choose(2, "comes") == 0 {
 		return false
 	}
-	stands := w.k.Stands(c.request)
-	o := w.rules.Operations[c.op]
-	want := w.calm() && !c.try && o.HeadOfLine && !o.Family && len(w.ref.waiting(c.op)) > 0
-	if stands != want {
-		w.fatalf("operation %d stands: %v, want %v", c.op, stands, want)
-	}
-	if !stands {
-		return false
-	}
-	w.k.Stand(c.request)
+	w.logf("come %s", w.nameOf(c.request))
 	w.calls = append(w.calls, c)
-	for _, x := range w.cursors {
-		x.undisturb = false
+	come, waits := w.k.Come(c.request)
+	if want := w.quiet && w.plain(c); come != want {
+		w.fatalf("operation %d comes: %v, want %v", c.op, come, want)
 	}
-	w.ref.stand(c)
-	w.logf("stand %s", w.name(c))
+	if !come {
+		w.calls = w.calls[:len(w.calls)-1]
+		return false
+	}
+	w.input()
+	w.look()
+	w.ref.arrive(c)
+	w.logf("came: %s", w.name(c))
+	if !waits {
+		w.next()
+		return true
+	}
+	if r, err := w.ref.next(); r != nil {
+		w.fatalf("all have to wait; the reference says %s, %v", w.name(r), err)
+	}
+	w.stable, w.quiet = true, true
+	w.checkRest()
 	return true
+}
+
+// plain says whether there is no more to know of the line that c joins, and nobody outside.
+func (w *world) plain(c *call) bool {
+	r := w.rules
+	o := r.Operations[c.op]
+	bounded := slices.ContainsFunc(r.Operations, func(o kernel.Operation) bool { return o.Bound.Overflow != 0 })
+	scoped := false
+	for op := range r.Operations {
+		scoped = scoped || r.Scoped(op)
+	}
+	return !c.try && !w.closed && !w.ref.held && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 && !scoped && !r.AllCompatible &&
+		!bounded && r.Bound.Overflow == 0 && r.Policy == nil && r.MaxBypass == 0 && r.CountBypass == 0 &&
+		!o.Family && (o.Looks&guards.AtArgument == 0 || o.HeadOfLine)
 }
 
 // join: whoever had taken the object for this request has asked its guard, and
@@ -299,6 +321,7 @@ func (w *world) join(c *call) bool {
 	for _, x := range w.cursors {
 		x.undisturb = false
 	}
+	w.quiet = false
 	w.ref.join(c)
 	w.logf("join %s", w.name(c))
 	w.hear(c, told{falsePart: falsePart, version: w.version})
@@ -332,7 +355,7 @@ func (w *world) refute(c *call) {
 }
 
 func (w *world) input() {
-	w.stable = false
+	w.stable, w.quiet = false, false
 	for _, x := range w.cursors {
 		x.undisturb = false
 	}
@@ -368,7 +391,7 @@ func (w *world) next1() (none bool) {
 		w.fatalf("an error %v for no request", err)
 	case r == nil && want == nil:
 		w.logf("  none")
-		w.stable = true
+		w.stable, w.quiet = true, true
 		w.checkRest()
 		return true
 	case r == nil || want == nil || r != want.request:

@@ -285,7 +285,6 @@ func New(rules *Rules, object Object) *Kernel {
 		q.plain = !q.sorted && !q.each && k.counted == 0 && !k.bounded
 		free := !k.watchful && !k.bounded && !within // who comes inside changes nothing for others
 		q.joins = free && !rules.Operations[op].HeadOfLine
-		q.inLine = free && rules.Operations[op].HeadOfLine && !rules.Operations[op].Family
 	}
 	return k
 }
@@ -446,9 +445,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 				continue // those are known to be closed now who share a guard with one at the door
 			}
 		}
-		k.rests++
-		k.settled = k.step
-		k.rested = k.inputs()
+		k.rest()
 		return nil, nil
 	}
 }
@@ -624,16 +621,39 @@ func (k *Kernel) Join(r *Request, falsePart string) bool {
 	return true
 }
 
-// Stands reports whether r, which is about to arrive, has to stand behind others of which only
-// the first is asked, and nobody else has to be considered first, if nobody inside can start.
-func (k *Kernel) Stands(r *Request) bool {
+// Come is Arrive and Next in one for a request that finds everything at rest, if it joins a line
+// of which there is no more to know, by somebody who has the object to himself and has run
+// nothing. It reports whether the request has come, and whether it, like all others, has to wait;
+// if it has come and need not, Next says who starts. If it has not come nothing has been done.
+func (k *Kernel) Come(r *Request) (come, waits bool) {
 	q := &k.queues[r.Op]
-	return q.inLine && q.inside.first != nil && !r.Try && k.calm()
+	if !q.plain || r.Try || !k.still() || !k.calm() {
+		return false, false
+	}
+	k.register(r)
+	k.enter(r, one|indoors)
+	switch {
+	case k.watchful:
+		if k.pick() != nil {
+			return true, false
+		}
+	case q.inside.first != r: // whoever is first cannot start, as before
+	case k.firstOpen(r.Op) != nil:
+		return true, false
+	}
+	if k.failed.first != nil {
+		return true, false
+	}
+	k.rest()
+	return true, true
 }
 
-// Stand is Arrive and Next in one, for a request that Stands, by somebody who has the object to
-// himself and has run nothing.
-func (k *Kernel) Stand(r *Request) { k.join(r) }
+// rest notes that nothing more can start.
+func (k *Kernel) rest() {
+	k.rests++
+	k.settled = k.step
+	k.rested = k.inputs()
+}
 
 // calm reports whether nobody is outside, runs, or has failed.
 func (k *Kernel) calm() bool {

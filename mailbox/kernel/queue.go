@@ -27,8 +27,8 @@ type queue struct {
 	always, scopes guards.Set
 	here           []*Request
 	// changes says that the operation changes the state, watchful that its guard looks
-	// at waiting counts, joins and inLine that Join and Stand may be of use.
-	changes, watchful, joins, inLine bool
+	// at waiting counts, joins that Join may be of use.
+	changes, watchful, joins bool
 	// If each is asked, in order of arrival: the first inside that has not been
 	// asked since the stamp. Those before it have, and said no.
 	unasked *Request
@@ -291,11 +291,11 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
-	if q.plain && q.shared && (q.guard == "" || q.answer.stamp == k.stamp(op)) {
-		if q.answer.falsePart != "" && q.guard != "" {
-			return nil
+	if q.plain && q.shared {
+		if r := q.inside.first; r == nil || q.guard == "" || k.shares(q, op) {
+			return r
 		}
-		return q.inside.first
+		return nil
 	}
 	fresh := k.fresh(op) // also if one fails, which changes the waiting counts: once round is enough
 	switch {
@@ -345,6 +345,24 @@ func (k *Kernel) firstOpen(op int) *Request {
 		}
 		return r
 	}
+}
+
+// shares reports whether the guard holds that all share who wait for the operation, of whom there
+// are some; it is askLine for them.
+func (k *Kernel) shares(q *queue, op int) bool {
+	if a := &q.answer; a.stamp != k.stamp(op) {
+		q.asked++
+		falsePart, err := k.object.AskState(op)
+		if err != nil {
+			a.stamp = 0
+			k.failLine(q, &q.line, err)
+			return false
+		}
+		k.log(Answered, op, nil, falsePart)
+		k.note(a, op, falsePart)
+		k.asks++
+	}
+	return q.answer.falsePart == ""
 }
 
 // restart goes back to the first request if answers have become old.

@@ -79,7 +79,7 @@ func TestAnArrivalBesideWhatRunsDoesNotPassWhoMayBeOpen(t *testing.T) {
 	require.Same(t, late, next(t, k))
 }
 
-// Who only tries does not stand in a line: he is told that he would have to.
+// Who only tries does not come inside: he is told that he would have to wait.
 func TestATryDoesNotStandInALine(t *testing.T) {
 	k := kernel.New(&kernel.Rules{
 		Operations: []kernel.Operation{{Name: "enter", Kind: kernel.Entry, Guard: "open", Looks: guards.AtArgument, HeadOfLine: true}},
@@ -88,10 +88,13 @@ func TestATryDoesNotStandInALine(t *testing.T) {
 	k.Arrive(&kernel.Request{})
 	require.Nil(t, next(t, k))
 	try := &kernel.Request{Try: true}
-	require.False(t, k.Stands(try))
+	come, _ := k.Come(try)
+	require.False(t, come)
 	k.Arrive(try)
 	r, err := k.Next()
 	require.Same(t, try, r)
 	require.EqualError(t, err, "enter would wait: enter comes first")
-	require.True(t, k.Stands(&kernel.Request{}))
+	require.Nil(t, next(t, k))
+	come, waits := k.Come(&kernel.Request{})
+	require.True(t, come && waits)
 }
