@@ -49,6 +49,11 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 			at = finished // with the object, which queue gives back
 			return op.queue(ctx, o, arg, op.guard, calling, nil, nil)
 		}
+	} else if op.single != nil {
+		if !op.single(o.state, arg) {
+			at = finished
+			return op.queue(ctx, o, arg, op.guard, calling, nil, nil)
+		}
 	} else if op.guard != "" {
 		if falsePart := op.guarded.Ask(o.state, arg); falsePart != "" {
 			at = finished

@@ -452,10 +452,10 @@ func (op *Operation[T, A, R]) settle(index int) {
 	if op.inherited != nil {
 		parts = op.inherited()
 	}
-	op.simple, op.plain, op.askState = nil, nil, nil
+	op.simple, op.plain, op.askState, op.single = nil, nil, nil, nil
 	if len(parts) > 0 {
 		g := guards.And(parts...)
-		op.guarded, op.simple = g, g.Simple()
+		op.guarded, op.simple, op.single = g, g.Simple(), g.SimpleArg()
 		if g.Looks() == guards.AtState {
 			op.plain = op.simple
 		}

@@ -71,7 +71,7 @@ func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 	)
 	want := map[string]string{
 		"forms": carried,
-		"leaf":  lifted, "blocks": lifted, "guarded": lifted, "inherited": lifted,
+		"leaf":  lifted, "blocks": lifted, "guarded": lifted, "single": settled, "inherited": lifted,
 		"simple": settled, "plain": settled, "askState": settled,
 		"typ": remade, "pools": remade,
 		"parts": own,

@@ -17,6 +17,7 @@ type Operation[T, A, R any] struct {
 	leaf    func(*T, A) (R, error)
 	blocks  func(*T, context.Context, A) (R, error)
 	guarded guards.Guard[T, A] // the parts and what is inherited, once the type is sealed
+	single  func(*T, A) bool   // the guard, if it is one condition that looks at the argument
 	forms[A]
 
 	parts     []guards.Guard[T, A]        // added by Guard

@@ -30,8 +30,9 @@ type Guard[S, A any] struct {
 	name   string
 	looks  Looks
 	ask    func(*S, A) (falsePart string)
-	simple func(*S) bool
-	id     *byte // tells guards apart; copies of one have the same
+	simple func(*S) bool    // the condition, if it is a single one that does not look at the argument
+	single func(*S, A) bool // likewise, if it does
+	id     *byte            // tells guards apart; copies of one have the same
 }
 
 // Looks says what a guard looks at, and so when it has to be asked again.
@@ -63,7 +64,7 @@ func When[S any](name string, holds func(*S) bool) Guard[S, None] {
 // panics if name is empty or holds is nil.
 func WhenArg[S, A any](name string, holds func(*S, A) bool) Guard[S, A] {
 	must(name, holds != nil)
-	return Guard[S, A]{name: name, id: new(byte), looks: AtArgument, ask: func(s *S, a A) string {
+	return Guard[S, A]{name: name, id: new(byte), looks: AtArgument, single: holds, ask: func(s *S, a A) string {
 		if holds(s, a) {
 			return ""
 		}
@@ -113,6 +114,9 @@ func Adapt[S, B, T, A any](g Guard[T, A], state func(*S) *T, argument func(B) A)
 	if g.simple != nil {
 		adapted.simple = func(s *S) bool { return g.simple(state(s)) }
 	}
+	if g.single != nil {
+		adapted.single = func(s *S, b B) bool { return g.single(state(s), argument(b)) }
+	}
 	return adapted
 }
 
@@ -159,6 +163,9 @@ func (g Guard[S, A]) Ask(s *S, a A) (falsePart string) {
 // Simple returns the condition of a guard made by When or WhenWaiting alone, and nil for
 // any other: a caller may ask it without the detour by name.
 func (g Guard[S, A]) Simple() func(*S) bool { return g.simple }
+
+// SimpleArg is Simple for a guard made by WhenArg alone.
+func (g Guard[S, A]) SimpleArg() func(*S, A) bool { return g.single }
 
 // And holds when all of its parts hold. They are asked in order, up to the
 // first that is false. It panics without parts or with a zero one.

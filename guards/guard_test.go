@@ -99,7 +99,16 @@ func TestOnlyASingleConditionThatLooksAtNoArgumentIsSimple(t *testing.T) {
 	require.Nil(t, guards.Not(yes).Simple())
 	require.Nil(t, guards.And(yes, no).Simple())
 	require.Nil(t, guards.Or(yes, no).Simple())
-	require.Nil(t, guards.WhenArg("fits", func(*stock, int) bool { return true }).Simple())
+
+	fits := guards.WhenArg("fits", func(_ *stock, n int) bool { return n < 3 })
+	require.Nil(t, fits.Simple())
+	require.True(t, fits.SimpleArg()(&stock{}, 2))
+	require.False(t, fits.SimpleArg()(&stock{}, 3))
+	require.Nil(t, guards.Not(fits).SimpleArg())
+	require.Nil(t, yes.SimpleArg())
+	long := guards.Adapt(fits, func(s *stock) *stock { return s }, func(s string) int { return len(s) }).SimpleArg()
+	require.True(t, long(&stock{}, "ab"))
+	require.False(t, long(&stock{}, "abc"))
 }
 
 func TestZeroGuardHoldsAndStaysZeroWhenLifted(t *testing.T) {

@@ -23,25 +23,28 @@ type caller int
 
 // call says to a waiter that there may be enough for him.
 func (p *permits) call(n caller) (none, error) {
-	if err := p.fits(int(n)); err != nil {
-		return none{}, err
+	if !p.fits(int(n)) {
+		return none{}, p.misfit("Acquire", int(n))
 	}
 	p.called = true
 	return none{}, nil
 }
 
-func (p *permits) calls(n caller) bool { return int(n) <= p.free() && !p.called || int(n) > p.most() }
+func (p *permits) calls(n caller) bool { return int(n) <= p.free && !p.called || int(n) > p.most() }
 
 // callsOne is calls of 1, which there always are: a guard over the state alone costs
 // those who pass next to nothing, however many wait.
-func (p *permits) callsOne() bool { return p.free() > 0 && !p.called }
+func (p *permits) callsOne() bool { return p.free > 0 && !p.called }
 
 // take acquires n permits if they are there, and reports whether they are.
 func (p *permits) take(n int) (bool, error) {
-	if n > p.free() {
-		return false, p.fits(n)
+	switch {
+	case !p.fits(n):
+		return false, p.misfit("Acquire", n)
+	case n > p.free:
+		return false, nil
 	}
-	p.held += n
+	p.free -= n
 	return true, nil
 }
 

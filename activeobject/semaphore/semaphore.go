@@ -12,18 +12,28 @@ import (
 type permits struct {
 	activeobject.Queues
 	size   atomic.Int64 // changed by bodies only; clients look at it, too
-	held   int          // more than there are, maybe, after a resize
+	free   int          // less than none, maybe, after a resize
 	called bool         // somebody is on his way to look once more: see barge
 }
 
 func (p *permits) most() int { return int(p.size.Load()) }
-func (p *permits) free() int { return max(p.most()-p.held, 0) }
+func (p *permits) held() int { return p.most() - p.free }
+
+// available returns how many are free.
+func (p *permits) available() int { return max(p.free, 0) }
 
 // enough is open for all that need not wait, those included that are to fail.
-func (p *permits) enough(n int) bool { return n <= p.free() || n > p.most() }
+func (p *permits) enough(n int) bool { return n <= p.free || n > p.most() }
 
-// fits returns an error if there will never be enough for n.
-func (p *permits) fits(n int) error {
+// fits reports whether it makes sense to wait for n.
+func (p *permits) fits(n int) bool { return n > 0 && n <= p.most() }
+
+// misfit returns the error of who asks for n, unless they fit after all: to a client the
+// size may have changed since he looked.
+func (p *permits) misfit(call string, n int) error {
+	if n < 1 {
+		return atLeastOne(call, "n", n)
+	}
 	if size := p.most(); n > size {
 		return &SizeError{Semaphore: p.ObjectName(), Permits: n, Size: size}
 	}
@@ -31,24 +41,21 @@ func (p *permits) fits(n int) error {
 }
 
 func (p *permits) acquire(n int) (none, error) {
-	if n < 1 {
-		return none{}, atLeastOne("Acquire", "n", n)
+	if !p.fits(n) {
+		return none{}, p.misfit("Acquire", n)
 	}
-	if err := p.fits(n); err != nil {
-		return none{}, err
-	}
-	p.held += n
+	p.free -= n
 	return none{}, nil
 }
 
 func (p *permits) release(n int) (none, error) {
-	switch {
+	switch held := p.held(); {
 	case n < 1:
 		return none{}, atLeastOne("Release", "n", n)
-	case n > p.held:
-		return none{}, &ReleaseError{Semaphore: p.ObjectName(), Permits: n, Held: p.held}
+	case n > held:
+		return none{}, &ReleaseError{Semaphore: p.ObjectName(), Permits: n, Held: held}
 	}
-	p.held -= n
+	p.free += n
 	return none{}, nil
 }
 
@@ -56,13 +63,14 @@ func (p *permits) resize(n int) (none, error) {
 	if n < 1 {
 		return none{}, atLeastOne("Resize", "n", n)
 	}
+	p.free += n - p.most()
 	p.size.Store(int64(n))
 	return none{}, nil
 }
 
 func (p *permits) drain() int {
-	n := p.free()
-	p.held += n
+	n := p.available()
+	p.free -= n
 	return n
 }
 
@@ -82,8 +90,8 @@ func declare(name string) *operations {
 		release:   activeobject.Procedure(t, "release", (*permits).release),
 		resize:    activeobject.Procedure(t, "resize", (*permits).resize),
 		drain:     activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain)),
-		available: activeobject.Function(t, "available", activeobject.Get((*permits).free)),
-		held:      activeobject.Function(t, "held", activeobject.Get(func(p *permits) int { return p.held })),
+		available: activeobject.Function(t, "available", activeobject.Get((*permits).available)),
+		held:      activeobject.Function(t, "held", activeobject.Get((*permits).held)),
 	}
 }
 
@@ -124,7 +132,7 @@ func build(call string, ops *operations, system *actor.System, n int, options []
 	if err := atLeastOne(call, "permits", n); err != nil {
 		return nil, err
 	}
-	state := &permits{}
+	state := &permits{free: n}
 	state.size.Store(int64(n))
 	o, err := activeobject.New(system, ops.typ, state, options...)
 	if err != nil {
@@ -133,23 +141,15 @@ func build(call string, ops *operations, system *actor.System, n int, options []
 	return &Semaphore{o, ops, state}, nil
 }
 
-// check returns an error if an acquire makes no sense. Bodies look, too: a request may
-// have been overtaken by a resize. But one that stands in a line is not asked before it is
-// first, and should not have to wait to be told.
-func (s *Semaphore) check(call string, n int) error {
-	if n < 1 {
-		return atLeastOne(call, "n", n)
-	}
-	return s.state.fits(n)
-}
-
 // Acquire waits until there are n permits for it, and takes them in one step: nobody
 // holds some and waits for the rest. If ctx ends first it returns the context's error
 // and has taken nothing. If the semaphore has fewer than n permits, or gets to have
 // while Acquire waits, that is a *SizeError.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	if err := s.check("Acquire", n); err != nil {
-		return err
+	if !s.state.fits(n) { // bodies look, too; but who stands in a line should not have to wait for that
+		if err := s.state.misfit("Acquire", n); err != nil {
+			return err
+		}
 	}
 	if b := s.ops.barge; b != nil {
 		return b.acquire(ctx, s.o, n)
@@ -162,8 +162,10 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 // is before it, it fails with an error that matches activeobject.ErrRefused and says
 // which.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
-	if err := s.check("TryAcquire", n); err != nil {
-		return err
+	if !s.state.fits(n) {
+		if err := s.state.misfit("TryAcquire", n); err != nil {
+			return err
+		}
 	}
 	_, err := s.ops.acquire.Try(ctx, s.o, n)
 	return err
@@ -173,8 +175,10 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 // has acquired nothing. A barging semaphore gives it its permits at the release, since
 // there is nobody to look for himself; so does AcquireCase.
 func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
-	if err := s.check("SendAcquire", n); err != nil {
-		return actor.Settled(none{}, err)
+	if !s.state.fits(n) {
+		if err := s.state.misfit("SendAcquire", n); err != nil {
+			return actor.Settled(none{}, err)
+		}
 	}
 	return s.ops.acquire.Send(ctx, s.o, n)
 }
