@@ -208,6 +208,7 @@ type Kernel struct {
 	counted  int         // how far bypasses are: see counts
 	walks    bool        // candidates are looked at by walk
 	stills   bool        // see still
+	lean     bool        // see sole
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -280,6 +281,7 @@ func New(rules *Rules, object Object) *Kernel {
 	k.walks = k.index != nil || rules.AllCompatible
 	k.stills = !k.walks && !k.bounded && rules.Policy == nil
 	within := rules.Policy != nil && rules.Policy.Within
+	k.lean = !k.walks && !k.bounded && k.single && k.counted == 0 && len(k.kept) == 0
 	for op := range k.queues {
 		q := &k.queues[op]
 		q.plain = !q.sorted && !q.each && k.counted == 0 && !k.bounded
@@ -403,6 +405,17 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r, err := k.Failed(); r != nil {
 			return r, err
 		}
+		if q := k.sole(); q != nil {
+			r := q.inside.first
+			if k.lets(q, r) {
+				return k.grant(r, may)
+			}
+			if k.failed.first != nil {
+				continue
+			}
+			k.rest()
+			return nil, nil
+		}
 		if k.closed != nil {
 			return k.evict()
 		}
@@ -448,6 +461,19 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		k.rest()
 		return nil, nil
 	}
+}
+
+// sole returns the queue in whose line all stand who wait, if nothing bars them and there is
+// nobody else to consider; or nil.
+func (k *Kernel) sole() *queue {
+	if !k.lean || k.inside.n != 1 || k.gated.n != 0 || k.closed != nil || len(k.loose) > 0 {
+		return nil
+	}
+	op := k.inside.Next(0)
+	if q := &k.queues[op]; q.plain && !k.barred(op) {
+		return q
+	}
+	return nil
 }
 
 // inputs numbers the states of the kernel between which more has happened than arrivals.
@@ -496,9 +522,41 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 		}
 		k.bypass(r, true)
 	}
-	k.leave(r)
-	k.start(r)
+	if k.lean && r.state == Inside && k.queues[r.Op].plain {
+		k.proceed(&k.queues[r.Op], r)
+	} else {
+		k.leave(r)
+		k.start(r)
+	}
 	return r, nil
+}
+
+// proceed is leave and start for a request of a line of which there is no more to know, where
+// there are neither bounds nor claims.
+func (k *Kernel) proceed(q *queue, r *Request) {
+	if k.Waited(r) {
+		q.waited++
+	}
+	k.total--
+	k.passCursors(r)
+	if q.inside.remove(r); q.inside.first == nil {
+		k.inside.leave(r.Op)
+		q.answer.stamp = 0
+	}
+	q.length.Add(^(one | indoors) + 1)
+	k.counting++
+	k.step++
+	k.last = r.Op
+	k.log(Started, r.Op, r, "")
+	q.started++
+	r.state = Running
+	k.running.push(r)
+	if q.runs++; q.runs == 1 {
+		k.runningOps.join(r.Op)
+	}
+	if q.changes {
+		k.version++
+	}
 }
 
 // Jam says that there is no thread for anybody before the next input, after NextFor has
@@ -633,12 +691,12 @@ func (k *Kernel) Come(r *Request) (come, waits bool) {
 	k.register(r)
 	k.enter(r, one|indoors)
 	switch {
-	case k.watchful:
+	case k.watchful && k.inside.n > 1:
 		if k.pick() != nil {
 			return true, false
 		}
-	case q.inside.first != r: // whoever is first cannot start, as before
-	case k.firstOpen(r.Op) != nil:
+	case !k.watchful && q.inside.first != r: // whoever is first cannot start, as before
+	case k.lets(q, q.inside.first):
 		return true, false
 	}
 	if k.failed.first != nil {

@@ -291,8 +291,8 @@ func (k *Kernel) front(q *queue, l *line) *Request {
 // fails takes the requests it guards with it.
 func (k *Kernel) firstOpen(op int) *Request {
 	q := &k.queues[op]
-	if q.plain && q.shared {
-		if r := q.inside.first; r == nil || q.guard == "" || k.shares(q, op) {
+	if q.plain {
+		if r := q.inside.first; r == nil || k.lets(q, r) {
 			return r
 		}
 		return nil
@@ -347,19 +347,25 @@ func (k *Kernel) firstOpen(op int) *Request {
 	}
 }
 
-// shares reports whether the guard holds that all share who wait for the operation, of whom there
-// are some; it is askLine for them.
-func (k *Kernel) shares(q *queue, op int) bool {
-	if a := &q.answer; a.stamp != k.stamp(op) {
+// lets reports whether the guard holds for r, the first of a line of which there is no more to
+// know. It is askLine for that.
+func (k *Kernel) lets(q *queue, r *Request) bool {
+	switch {
+	case q.guard == "":
+		return true
+	case !q.shared:
+		return k.askRequest(r) && r.answer.falsePart == ""
+	}
+	if a := &q.answer; a.stamp != k.stamp(r.Op) {
 		q.asked++
-		falsePart, err := k.object.AskState(op)
+		falsePart, err := k.object.AskState(r.Op)
 		if err != nil {
 			a.stamp = 0
 			k.failLine(q, &q.line, err)
 			return false
 		}
-		k.log(Answered, op, nil, falsePart)
-		k.note(a, op, falsePart)
+		k.log(Answered, r.Op, nil, falsePart)
+		k.note(a, r.Op, falsePart)
 		k.asks++
 	}
 	return q.answer.falsePart == ""
