@@ -60,106 +60,6 @@ import (
 	"github.com/sluice-go/sluice/guards"
 )
 
-// Kind is what an operation may do to the state.
-type Kind uint8
-
-const (
-	// Procedure changes the state and is always open.
-	Procedure Kind = iota
-	// Entry changes the state and waits for its guard.
-	Entry
-	// Function reads the state only.
-	Function
-)
-
-// String implements fmt.Stringer.
-func (k Kind) String() string {
-	return [...]string{"procedure", "entry", "function"}[k]
-}
-
-// Operation is what the kernel knows of an operation.
-type Operation struct {
-	Name  string
-	Kind  Kind
-	Guard string       // the guard's name; empty if the operation is always open
-	Looks guards.Looks // what the guard looks at
-	// Family operations are one entry per key: the requests have a Key, and those
-	// with equal keys share a guard, which is asked with the argument of one of
-	// them. It looks at no more of the argument than the key.
-	Family bool
-	// HeadOfLine says of a guard over arguments that only the request which is
-	// considered first is asked; the others wait behind it.
-	HeadOfLine bool
-	// Opens are the families of which the operation can open no more than the keys
-	// that the KeyOpener names. The others' guards, if false, stay so.
-	Opens []int
-	// Bound is on the waiting requests of the operation.
-	Bound Bound
-}
-
-func (o *Operation) changes() bool { return o.Kind != Function }
-
-// each reports whether every waiting request is asked by itself.
-func (o *Operation) each() bool {
-	return o.Looks&guards.AtArgument != 0 && !o.Family && !o.HeadOfLine
-}
-
-// Rules are the operations of an object, what conflicts with what, and the order
-// of consideration. They are not changed once a kernel uses them, and may be
-// shared by many.
-type Rules struct {
-	Operations []Operation
-	// Conflicts must have one row per operation. If it has scopes, requests of the operations
-	// in these need a Claim, and may not be announced by Begin.
-	Conflicts guards.Table
-	// Reentrant says that requests may have a Claim that names others which wait for them.
-	Reentrant bool
-	// AllCompatible lets all requests start that conflict with nothing that runs: one that
-	// waits because of that is not in the way of those that come later, unless it has been
-	// bypassed as often as MaxBypass allows, also at the gate. Without a bound it may wait for
-	// ever.
-	AllCompatible bool
-	// Policy is the order of consideration; nil means Arrival.
-	Policy *Policy
-	// MaxBypass bounds how often a later arrival may start while a request waits
-	// inside (or at the gate, with AllCompatible) and its guard is open, or not known
-	// to be false; 0 sets no bound. At the bound nothing that conflicts with the
-	// request starts before it, not even an earlier arrival of the same entry that
-	// was closed meanwhile.
-	MaxBypass int
-	// CountBypass says how far bypasses are counted for Stats if there is no bound.
-	CountBypass int
-	// Bound is on all waiting requests together.
-	Bound Bound
-	// Check makes the kernel ask the guards that an operation cannot have opened
-	// by its declaration, too, and fail the requests that it finds open with
-	// *UndeclaredError.
-	Check bool
-	// Log, if not nil, is told everything that goes into a kernel, what its guards
-	// answer, and what comes out, in order. It must not call the kernel.
-	Log func(Event)
-}
-
-// Object asks the guards of a shared object. The answer is empty if the guard
-// holds, and else the name of the part of the guard that is false. An error
-// means that the guard failed (it panicked); the requests it guards fail with it.
-type Object interface {
-	// AskState asks the guard of an operation that looks at the state alone.
-	AskState(op int) (falsePart string, err error)
-	// AskRequest asks the guard of a request that looks at its argument too.
-	AskRequest(r *Request) (falsePart string, err error)
-}
-
-// KeyOpener is an Object with operations that declare what they open.
-type KeyOpener interface {
-	// Opens tells open which keys of the family the request, which has run, can
-	// have opened.
-	Opens(r *Request, family int, open func(key any))
-}
-
-// Opener is KeyOpener.Opens for a request that the kernel has not seen.
-type Opener func(family int, open func(key any))
-
 // some is a set of some of the operations, and how many they are.
 type some struct {
 	guards.Set
@@ -170,10 +70,6 @@ type some struct {
 // that is.
 func (s *some) join(op int)  { s.Add(op); s.n++ }
 func (s *some) leave(op int) { s.Remove(op); s.n-- }
-
-// AnyKey stands for all keys of a family: for a request of which nobody can tell
-// any more which keys it can have opened.
-var AnyKey any = new(int)
 
 // Kernel holds the waiting and the running queue of one shared object.
 type Kernel struct {
@@ -290,9 +186,6 @@ func New(rules *Rules, object Object) *Kernel {
 	}
 	return k
 }
-
-// Scoped reports whether not all requests of the operation conflict with the same.
-func (r *Rules) Scoped(op int) bool { return r.Reentrant || r.Conflicts.Narrowed(op) }
 
 // scope makes an operation scoped.
 func (k *Kernel) scope(op int) {
@@ -463,51 +356,6 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 	}
 }
 
-// sole returns the queue in whose line all stand who wait, if nothing bars them and there is
-// nobody else to consider; or nil.
-func (k *Kernel) sole() *queue {
-	if !k.lean || k.inside.n != 1 || k.gated.n != 0 || k.closed != nil || len(k.loose) > 0 {
-		return nil
-	}
-	op := k.inside.Next(0)
-	if q := &k.queues[op]; q.plain && !k.barred(op) {
-		return q
-	}
-	return nil
-}
-
-// inputs numbers the states of the kernel between which more has happened than arrivals.
-func (k *Kernel) inputs() uint64 { return k.step - k.arrivals + k.counting }
-
-// still reports whether nothing has happened but arrivals since nothing could start, so
-// that nobody inside can; where neither policies nor bounds have a say in it.
-func (k *Kernel) still() bool { return k.rested == k.inputs() && k.stills }
-
-// lone returns the request at the gate, if it is the only one and can be let in.
-func (k *Kernel) lone() *Request {
-	if k.gated.n != 1 {
-		return nil
-	}
-	op := k.gated.Next(0)
-	if r := k.queues[op].gate.first; r.next == nil && !r.Try && !k.barred(op) {
-		return r
-	}
-	return nil
-}
-
-// decide lets r in, before which nobody inside can start, and returns who can then, if
-// anybody.
-func (k *Kernel) decide(r *Request) *Request {
-	k.letIn(r)
-	switch {
-	case k.failed.first != nil:
-		return nil
-	case k.watchful || k.counted > 0 || k.Runs():
-		return k.pick()
-	}
-	return k.firstOpen(r.Op) // the others are closed
-}
-
 // grant starts r, which waits, if may allows it.
 func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 	if may != nil && !may(r) {
@@ -531,34 +379,6 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 	return r, nil
 }
 
-// proceed is leave and start for a request of a line of which there is no more to know, where
-// there are neither bounds nor claims.
-func (k *Kernel) proceed(q *queue, r *Request) {
-	if k.Waited(r) {
-		q.waited++
-	}
-	k.total--
-	k.passCursors(r)
-	if q.inside.remove(r); q.inside.first == nil {
-		k.inside.leave(r.Op)
-		q.answer.stamp = 0
-	}
-	q.length.Add(^(one | indoors) + 1)
-	k.counting++
-	k.step++
-	k.last = r.Op
-	k.log(Started, r.Op, r, "")
-	q.started++
-	r.state = Running
-	k.running.push(r)
-	if q.runs++; q.runs == 1 {
-		k.runningOps.join(r.Op)
-	}
-	if q.changes {
-		k.version++
-	}
-}
-
 // Jam says that there is no thread for anybody before the next input, after NextFor has
 // failed with ErrNoThread. So all who wait have to, and the queues are brought back within
 // their bounds, as by Next when nothing more can start; and a Try that nothing bars is
@@ -571,17 +391,6 @@ func (k *Kernel) Jam() bool {
 	}
 	back := k.turnBack()
 	return k.overflow() || back || refused
-}
-
-// refuseTries refuses those at the gate that could be decided, had anybody a thread.
-func (k *Kernel) refuseTries() (some bool) {
-	if k.tries == 0 {
-		return false
-	}
-	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
-		some = k.strand(k.queues[op].gate.first, func(r *Request) bool { return !k.barsSurely(r) }) || some
-	}
-	return some
 }
 
 // Failed returns a request that has failed, and why; or nil if there is none. It
@@ -612,14 +421,6 @@ func (k *Kernel) finish(r *Request) {
 	}
 	r.state = Done
 	k.end(r.Op, k.opener(r))
-}
-
-// opener returns what says which keys r can have opened, or nil.
-func (k *Kernel) opener(r *Request) Opener {
-	if len(k.kept) == 0 || len(k.rules.Operations[r.Op].Opens) == 0 {
-		return nil
-	}
-	return func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
 }
 
 // Decline takes back a request that Next returned but that has not begun to run:
@@ -666,64 +467,6 @@ func (k *Kernel) Enter(r *Request, keep bool) {
 // Fresh forgets the place that a request had in the order of arrivals, before it
 // is used for another call.
 func (r *Request) Fresh() { r.arrival, r.seq = 0, 0 }
-
-// Join is Arrive and Next in one for a request whose guard has been asked, and is
-// false, by somebody who has the object to himself. It reports false, and does
-// nothing, if anybody else has to be considered first.
-func (k *Kernel) Join(r *Request, falsePart string) bool {
-	if !k.queues[r.Op].joins || !k.calm() {
-		return false
-	}
-	k.join(r)
-	k.Refuted(r, falsePart)
-	return true
-}
-
-// Come is Arrive and Next in one for a request that finds everything at rest, if it joins a line
-// of which there is no more to know, by somebody who has the object to himself and has run
-// nothing. It reports whether the request has come, and whether it, like all others, has to wait;
-// if it has come and need not, Next says who starts. If it has not come nothing has been done.
-func (k *Kernel) Come(r *Request) (come, waits bool) {
-	q := &k.queues[r.Op]
-	if !q.plain || r.Try || !k.still() || !k.calm() {
-		return false, false
-	}
-	k.register(r)
-	k.enter(r, one|indoors)
-	switch {
-	case k.watchful && k.inside.n > 1:
-		if k.pick() != nil {
-			return true, false
-		}
-	case !k.watchful && q.inside.first != r: // whoever is first cannot start, as before
-	case k.lets(q, q.inside.first):
-		return true, false
-	}
-	if k.failed.first != nil {
-		return true, false
-	}
-	k.rest()
-	return true, true
-}
-
-// rest notes that nothing more can start.
-func (k *Kernel) rest() {
-	k.rests++
-	k.settled = k.step
-	k.rested = k.inputs()
-}
-
-// calm reports whether nobody is outside, runs, or has failed.
-func (k *Kernel) calm() bool {
-	return k.closed == nil && !k.held && k.gated.n == 0 && k.runningOps.n == 0 && k.failed.first == nil
-}
-
-// join lets r in, which has to wait.
-func (k *Kernel) join(r *Request) {
-	k.register(r)
-	k.hasToWait(r)
-	k.enter(r, one|indoors)
-}
 
 // Begin says that a request the kernel has not seen runs: one that found the
 // object idle and took it without asking. End says that it has ended.
@@ -773,48 +516,6 @@ func (k *Kernel) Abandon(op int) {
 	}
 }
 
-// Refuted says that the guard of r, which has just arrived, has been asked and
-// is false. Nothing runs that may have changed the state since.
-func (k *Kernel) Refuted(r *Request, falsePart string) {
-	q := &k.queues[r.Op]
-	if q.shared {
-		k.log(Answered, r.Op, nil, falsePart)
-		k.note(&q.answer, r.Op, falsePart)
-	} else {
-		k.refuted(q, r, falsePart)
-	}
-}
-
-// refuted is Refuted for a guard that looks at the argument.
-func (k *Kernel) refuted(q *queue, r *Request, falsePart string) {
-	if q.members == nil {
-		k.log(Answered, r.Op, r, falsePart)
-		k.note(&r.answer, r.Op, falsePart)
-		r.note()
-	} else if r.state == Inside {
-		k.log(Answered, r.Op, r, falsePart)
-		l := q.members[r.Key]
-		k.note(&l.answer, r.Op, falsePart)
-		l.note(no(l.answer))
-	}
-}
-
-// AskingFailed says that the asking of a guard will not return: that of r, or, if
-// r is nil, that of an operation's guard over the state. The requests it guards
-// fail with err. It is, with Misjudged, the one method that may be called during
-// Next, by an Object, if the goroutine is not to come back to it.
-func (k *Kernel) AskingFailed(op int, r *Request, err error) {
-	k.tryingFailed(op, r, err)
-	switch q := &k.queues[op]; {
-	case r == nil:
-		k.failLine(q, &q.line, err)
-	case r.state == Inside && k.rules.Operations[op].Family:
-		k.failLine(q, q.members[r.Key], err)
-	case r.state == Inside || r.state == AtDoor:
-		k.fail(r, err)
-	}
-}
-
 // Misjudged says that a policy will not return that was asked about some waiting
 // requests. They fail with err.
 func (k *Kernel) Misjudged(err error, about ...*Request) {
@@ -824,52 +525,6 @@ func (k *Kernel) Misjudged(err error, about ...*Request) {
 			k.fail(r, err)
 		}
 	}
-}
-
-// tryingFailed fails the request that was being decided, a Try or one at the door, if it
-// is guarded by what was asked: the guard of r, or of the operation. If not it stays
-// where it is, and is considered again.
-func (k *Kernel) tryingFailed(op int, r *Request, err error) {
-	t := k.trying
-	k.trying = nil
-	if t != nil && t.Op == op && (r == nil || r == t || k.rules.Operations[op].Family && r.Key == t.Key) {
-		k.fail(t, err)
-	}
-}
-
-// Answered says what the guards over the state of some operations, given as
-// bits, have answered since the state last changed: they were asked in ascending
-// order up to the operation open, whose guard holds; if open is -1 none does. Each
-// of them consists of one part; a family among them has one key with waiters.
-func (k *Kernel) Answered(operations uint64, open int) {
-	if open >= 0 {
-		operations &= 2<<open - 1 // who comes after it has not been asked, whether it still waits or not
-	}
-	asked := guards.Set{operations & k.inside.Set[0]}
-	for op := asked.Next(0); op >= 0; op = asked.Next(op + 1) {
-		falsePart, q := "", &k.queues[op]
-		if op != open {
-			falsePart = q.guard
-		}
-		q.asked++
-		if q.members != nil {
-			k.answeredFor(k.Only(op), falsePart)
-		} else {
-			k.log(Answered, op, nil, falsePart)
-			k.note(&q.answer, op, falsePart)
-		}
-	}
-}
-
-// answeredFor is Answered for a family, at which r waits with others of its key.
-func (k *Kernel) answeredFor(r *Request, falsePart string) {
-	l := k.queues[r.Op].members[r.Key]
-	if falsePart != "" {
-		falsePart = l.answer.falsePart // as the guard has no other part
-	}
-	k.log(Answered, r.Op, r, falsePart)
-	k.note(&l.answer, r.Op, falsePart)
-	l.note(no(l.answer))
 }
 
 // Withdraw takes a waiting request out of its queue, and reports whether it was
@@ -1076,17 +731,6 @@ func (k *Kernel) begin(op int) {
 	}
 }
 
-// outdate makes the answers old that are kept, but for the families of which the
-// operation, which begins, declares what it opens.
-func (k *Kernel) outdate(op int) {
-	o := &k.rules.Operations[op]
-	for _, family := range k.kept {
-		if !slices.Contains(o.Opens, family) {
-			k.queues[family].fresh = k.version
-		}
-	}
-}
-
 func (k *Kernel) end(op int, opens Opener) {
 	q := &k.queues[op]
 	if q.runs--; q.runs == 0 {
@@ -1096,34 +740,6 @@ func (k *Kernel) end(op int, opens Opener) {
 		k.version++
 		if len(k.kept) > 0 {
 			k.opened(op, opens)
-		}
-	}
-}
-
-// opened makes the answers old that are kept, but for those about keys that the
-// operation, which has ended, has not opened, as far as it declares that.
-func (k *Kernel) opened(op int, opens Opener) {
-	o := &k.rules.Operations[op]
-	for _, family := range k.kept { // all of them, in case opens does not return
-		q := &k.queues[family]
-		q.stands, q.fresh = q.fresh, k.version
-	}
-	for _, family := range k.kept {
-		q := &k.queues[family]
-		if opens == nil || !slices.Contains(o.Opens, family) {
-			continue
-		}
-		opens(family, func(key any) {
-			if key == AnyKey {
-				q.fresh = k.version
-			} else if l := q.members[key]; l != nil {
-				l.answer.stamp = 0
-				l.note(0)
-			}
-		})
-		q.fresh = q.stands
-		if k.rules.Check {
-			k.checks = append(k.checks, opening{op, family})
 		}
 	}
 }
@@ -1229,15 +845,6 @@ func (q *queue) unwatched() {
 	}
 }
 
-func (k *Kernel) leaveGate(r *Request) {
-	k.passCursors(r)
-	q := &k.queues[r.Op]
-	k.untried(q, r, -1)
-	if q.gate.remove(r); q.gate.first == nil {
-		k.gated.leave(r.Op)
-	}
-}
-
 // fail queues a waiting request to be reported as failed by Next.
 func (k *Kernel) fail(r *Request, err error) {
 	k.log(Failing, r.Op, r, "")
@@ -1271,237 +878,4 @@ func (k *Kernel) evict() (*Request, error) {
 // object is held: then everything conflicts with what is done to it.
 func (k *Kernel) barred(op int) bool {
 	return k.held || k.runningOps.n > 0 && k.rules.Conflicts.Row(op).Meets(k.runningOps.Set)
-}
-
-// admit lets requests in from the gate, in order of arrival, until one opens a
-// guard over waiting counts or none is left that may enter. A Try is decided
-// on the spot and returned. More reports whether any request entered.
-func (k *Kernel) admit() (r *Request, err error, more bool) {
-	for {
-		r := (*Request)(nil)
-		for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
-			if k.queues[op].scoped {
-				if first := k.firstUnbarred(op, r); first != nil {
-					r = first
-				} else if k.failed.first != nil {
-					return nil, nil, true
-				}
-				continue
-			}
-			if head := k.queues[op].gate.first; (r == nil || head.seq < r.seq) && !k.barred(op) {
-				r = head
-			}
-		}
-		if r == nil {
-			return nil, nil, more
-		}
-		if r.Try && k.rules.AllCompatible {
-			if other := k.firstToEnter(); other != nil {
-				r = other // who may come before it: first of all they are considered
-			} else if more || k.failed.first != nil {
-				return nil, nil, true
-			}
-		}
-		if r.Try {
-			decided, err := k.try(r)
-			if !decided {
-				return nil, nil, true // it is asked again, when that can be
-			}
-			return r, err, true
-		}
-		k.letIn(r)
-		more = true
-		if k.watchful && k.countsOpened() || k.failed.first != nil {
-			return nil, nil, true
-		}
-	}
-}
-
-// letIn lets r in from the gate.
-func (k *Kernel) letIn(r *Request) {
-	k.leaveGate(r)
-	q := &k.queues[r.Op]
-	if l := k.lineOf(q, r); r.seq <= l.latest {
-		// Somebody has been requeued in front of it.
-		r.seq = max(k.entered, l.latest) + 1
-		k.found = true
-	}
-	k.enter(r, indoors)
-}
-
-// countsOpened reports whether a guard over waiting counts holds for somebody.
-func (k *Kernel) countsOpened() bool {
-	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		switch q := &k.queues[op]; {
-		case !q.watchful:
-		case q.scoped && k.firstOpenEach(op) != nil, !q.scoped && !k.barred(op) && k.firstOpen(op) != nil:
-			return true
-		}
-	}
-	return false
-}
-
-// Refused is the reason why a Try did not run: it would have had to wait. If neither a
-// guard nor a request is named, that is for a thread.
-type Refused struct {
-	Operation string
-	// Guard is the part of the guard that was false, if the guard refused.
-	Guard string
-	// Behind is the operation of the request that came first, if one did.
-	Behind string
-}
-
-// Error implements error.
-func (e *Refused) Error() string {
-	switch {
-	case e.Guard != "":
-		return fmt.Sprintf("%s would wait: guard %q is false", e.Operation, e.Guard)
-	case e.Behind != "":
-		return fmt.Sprintf("%s would wait: %s comes first", e.Operation, e.Behind)
-	}
-	return fmt.Sprintf("%s would wait: there is no thread for it", e.Operation)
-}
-
-// try starts r, which is at the gate, or says why it would have to wait. It is called
-// when nothing that runs conflicts with r.
-//
-// The guards of others are asked for that, before whom it must not start, or whom it
-// bypasses. If one of these has failed, r stays where it is, and nothing is decided: as
-// in grant, who has failed is told before anybody starts, since the object may be held
-// for that.
-func (k *Kernel) try(r *Request) (decided bool, err error) {
-	k.trying = r
-	if err = k.wouldWait(r); err == nil && k.failed.first == nil {
-		k.bypass(r, false)
-	}
-	k.trying = nil // not deferred: after AskingFailed the kernel is somebody else's
-	switch {
-	case r.state == Failed:
-		return false, nil
-	case err != nil:
-		k.leave(r)
-		r.state = Done
-	case k.failed.first != nil:
-		return false, nil
-	default:
-		k.bypass(r, true)
-		k.leave(r)
-		k.start(r)
-	}
-	return true, err
-}
-
-// wouldWait returns nil if r, which is not inside, could start if it were, and
-// else the reason, or the failure of its guard. Nothing that runs conflicts with
-// r.
-func (k *Kernel) wouldWait(r *Request) error {
-	op, inner := &k.rules.Operations[r.Op], k.inner(r)
-	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
-		if inner || !k.rules.Conflicts.Between(r.Op, other) {
-			continue
-		}
-		first := (*Request)(nil)
-		if k.rules.AllCompatible {
-			failed := k.failed.last
-			if first = k.dueAhead(other, r); k.failed.last != failed {
-				return nil
-			}
-		} else if k.queues[other].scoped {
-			failed := k.failed.last
-			if first = k.aheadEach(other, r); k.failed.last != failed {
-				return nil
-			}
-		} else if first = k.notFalse(other); first != nil && !k.barred(other) {
-			first = k.firstOpen(other)
-		}
-		if first != nil {
-			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other].Name}
-		}
-	}
-	if !inner { // or else nobody is asked whom it passes anyway
-		if other := k.aheadOutside(r); other != nil {
-			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
-		}
-	}
-	if r.state == Failed {
-		return nil
-	}
-	falsePart, err := "", error(nil)
-	q := &k.queues[r.Op]
-	switch l := k.lineAt(q, r.Key); {
-	case op.Guard == "":
-	case op.Family && l != nil || !op.Family && op.Looks&guards.AtArgument == 0:
-		falsePart, err = k.askLine(q, l, r)
-	default:
-		if op.HeadOfLine && !op.Family && q.inside.first != nil && !k.inner(r) {
-			return &Refused{Operation: op.Name, Behind: op.Name}
-		}
-		if a := &r.answer; a.stamp == k.stamp(r.Op) {
-			falsePart = a.falsePart
-			break
-		}
-		q.asked++
-		if falsePart, err = k.object.AskRequest(r); err == nil {
-			k.note(&r.answer, r.Op, falsePart) // it may be at the door, and asked again
-		}
-	}
-	if err == nil && falsePart != "" {
-		err = &Refused{Operation: op.Name, Guard: falsePart}
-	}
-	return err
-}
-
-// aheadOutside returns a request at the gate that r must not pass, or nil.
-func (k *Kernel) aheadOutside(r *Request) *Request {
-	if !k.rules.AllCompatible {
-		return k.outside(r)
-	}
-	return k.reservedFor(r, k.clash)
-}
-
-// refutedOutside reports whether the guard of those at the gate is known to be false.
-func (k *Kernel) refutedOutside(op int) bool {
-	o, a := &k.rules.Operations[op], &k.queues[op].answer
-	return !o.Family && o.Looks == guards.AtState && a.falsePart != "" && k.current(op, a)
-}
-
-// outside returns a request at the gate that arrived before r and conflicts with
-// it, or nil. Those at the gate have not been asked, but a guard over the state
-// alone is as false for them as it is for those inside. (One over waiting counts
-// may open when they come in.) A request that has been requeued was inside before
-// all of them.
-func (k *Kernel) outside(r *Request) *Request { return k.outsideAfter(nil, r, k.clash) }
-
-// outsideAfter is outside for those that come after one that it has returned, if that is not
-// nil, and with another way to find out whether two requests conflict.
-func (k *Kernel) outsideAfter(last, r *Request, clash func(r, other *Request) bool) *Request {
-	from := 0
-	if last != nil {
-		from = last.Op
-	}
-	for op := k.gated.Next(from); op >= 0; op = k.gated.Next(op + 1) {
-		head := k.queues[op].gate.first
-		if last != nil && op == from {
-			if head = last.next; k.index == nil {
-				continue // the last one stands for all of its operation
-			}
-		}
-		if head == nil || head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
-			continue
-		}
-		for k.index != nil && !clash(r, head) { // or else they all conflict with r
-			if head = head.next; head == nil || head.seq >= r.came {
-				head = nil
-				break
-			}
-		}
-		if head == nil {
-			continue
-		}
-		o := &k.rules.Operations[op]
-		if a := &k.queues[op].answer; o.Family || o.Looks != guards.AtState || a.falsePart == "" || !k.current(op, a) {
-			return head
-		}
-	}
-	return nil
 }

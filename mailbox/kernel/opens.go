@@ -1,6 +1,9 @@
 package kernel
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // opening is a declaration to be checked: op has ended, and says that it can open
 // only certain keys of the family.
@@ -45,4 +48,55 @@ func (k *Kernel) check() {
 			}
 		}
 	}
+}
+
+// AnyKey stands for all keys of a family: for a request of which nobody can tell
+// any more which keys it can have opened.
+var AnyKey any = new(int)
+
+// outdate makes the answers old that are kept, but for the families of which the
+// operation, which begins, declares what it opens.
+func (k *Kernel) outdate(op int) {
+	o := &k.rules.Operations[op]
+	for _, family := range k.kept {
+		if !slices.Contains(o.Opens, family) {
+			k.queues[family].fresh = k.version
+		}
+	}
+}
+
+// opened makes the answers old that are kept, but for those about keys that the
+// operation, which has ended, has not opened, as far as it declares that.
+func (k *Kernel) opened(op int, opens Opener) {
+	o := &k.rules.Operations[op]
+	for _, family := range k.kept { // all of them, in case opens does not return
+		q := &k.queues[family]
+		q.stands, q.fresh = q.fresh, k.version
+	}
+	for _, family := range k.kept {
+		q := &k.queues[family]
+		if opens == nil || !slices.Contains(o.Opens, family) {
+			continue
+		}
+		opens(family, func(key any) {
+			if key == AnyKey {
+				q.fresh = k.version
+			} else if l := q.members[key]; l != nil {
+				l.answer.stamp = 0
+				l.note(0)
+			}
+		})
+		q.fresh = q.stands
+		if k.rules.Check {
+			k.checks = append(k.checks, opening{op, family})
+		}
+	}
+}
+
+// opener returns what says which keys r can have opened, or nil.
+func (k *Kernel) opener(r *Request) Opener {
+	if len(k.kept) == 0 || len(k.rules.Operations[r.Op].Opens) == 0 {
+		return nil
+	}
+	return func(family int, open func(any)) { k.object.(KeyOpener).Opens(r, family, open) }
 }

@@ -77,21 +77,6 @@ type line struct {
 	loose   bool // has no place: see Kernel.loosen
 }
 
-// answer is what a guard said, and when.
-type answer struct {
-	falsePart string
-	stamp     uint64 // see Kernel.stamp; 0 if there is none
-	step      uint64
-}
-
-// no returns the stamp of an answer that is no, and else 0.
-func no(a answer) uint64 {
-	if a.falsePart != "" {
-		return a.stamp
-	}
-	return 0
-}
-
 // lineOf returns the line in which r waits or is to wait.
 func (k *Kernel) lineOf(q *queue, r *Request) *line {
 	if q.members == nil {
@@ -242,36 +227,6 @@ func (k *Kernel) failLine(q *queue, l *line, err error) {
 	l.failing = false
 }
 
-// stamp numbers the times between which no answer to a guard of the operation can
-// change from no to yes or back. Two counters that only grow make one.
-func (k *Kernel) stamp(op int) uint64 {
-	if k.watchful && k.queues[op].watchful {
-		return k.version + k.counting
-	}
-	return k.version
-}
-
-// fresh returns the stamp since which an answer that was no still stands.
-func (k *Kernel) fresh(op int) uint64 {
-	if q := &k.queues[op]; q.kept {
-		return q.fresh
-	}
-	return k.stamp(op)
-}
-
-// current reports whether an answer still stands.
-func (k *Kernel) current(op int, a *answer) bool {
-	return a.stamp != 0 && (a.stamp == k.stamp(op) || a.falsePart != "" && a.stamp >= k.fresh(op))
-}
-
-// note makes a what a guard of the operation has just said.
-func (k *Kernel) note(a *answer, op int, falsePart string) {
-	a.stamp, a.step = k.stamp(op), k.step
-	if a.falsePart != falsePart { // mostly the same as last time
-		a.falsePart = falsePart
-	}
-}
-
 // front returns the request of a line that would start first if its guard held.
 func (k *Kernel) front(q *queue, l *line) *Request {
 	if k.rules.MaxBypass > 0 {
@@ -347,98 +302,11 @@ func (k *Kernel) firstOpen(op int) *Request {
 	}
 }
 
-// lets reports whether the guard holds for r, the first of a line of which there is no more to
-// know. It is askLine for that.
-func (k *Kernel) lets(q *queue, r *Request) bool {
-	switch {
-	case q.guard == "":
-		return true
-	case !q.shared:
-		return k.askRequest(r) && r.answer.falsePart == ""
-	}
-	if a := &q.answer; a.stamp != k.stamp(r.Op) {
-		q.asked++
-		falsePart, err := k.object.AskState(r.Op)
-		if err != nil {
-			a.stamp = 0
-			k.failLine(q, &q.line, err)
-			return false
-		}
-		k.log(Answered, r.Op, nil, falsePart)
-		k.note(a, r.Op, falsePart)
-		k.asks++
-	}
-	return q.answer.falsePart == ""
-}
-
 // restart goes back to the first request if answers have become old.
 func (q *queue) restart(fresh uint64) {
 	if q.since != fresh {
 		q.since, q.unasked = fresh, q.inside.first
 	}
-}
-
-// askLine returns what the guard says that a line shares, asking it if that is
-// not known: for r, which is the first of the line or wants to be. If the guard
-// fails, so do all in the line.
-func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err error) {
-	o := &k.rules.Operations[r.Op]
-	if o.HeadOfLine && !o.Family {
-		if !k.askRequest(r) {
-			return "", r.err
-		}
-		return r.answer.falsePart, nil
-	}
-	if k.current(r.Op, &l.answer) {
-		return l.answer.falsePart, nil
-	}
-	q.asked++
-	var asked *Request
-	if o.Family {
-		asked = r
-		falsePart, err = k.object.AskRequest(r)
-	} else {
-		falsePart, err = k.object.AskState(r.Op)
-	}
-	if err != nil {
-		l.answer.stamp = 0 // also if a Try has asked, and someone at the gate had brought an answer
-		k.failLine(q, l, err)
-		return "", err
-	}
-	k.log(Answered, r.Op, asked, falsePart)
-	k.note(&l.answer, r.Op, falsePart)
-	if l.oldest(q) == nil { // a Try has asked, and nobody watches the guard
-		l.answer.stamp = 0
-	} else {
-		k.asks++
-	}
-	if q.members != nil {
-		l.note(no(l.answer))
-	}
-	return falsePart, nil
-}
-
-// askRequest brings the answer of a guard over r's argument up to date. It
-// reports false if the guard failed, and r with it.
-func (k *Kernel) askRequest(r *Request) bool {
-	return k.current(r.Op, &r.answer) || k.ask(&k.queues[r.Op], r)
-}
-
-// ask is askRequest for an answer that is not up to date.
-func (k *Kernel) ask(q *queue, r *Request) bool {
-	q.asked++
-	k.asks++
-	falsePart, err := k.object.AskRequest(r)
-	if err != nil {
-		k.fail(r, err)
-		return false
-	}
-	if k.rules.Log != nil {
-		k.log(Answered, r.Op, r, falsePart)
-	}
-	k.note(&r.answer, r.Op, falsePart)
-	r.note()
-	return true
 }
 
 // notFalse returns the first request inside the operation's queue whose guard is
@@ -469,28 +337,4 @@ func (k *Kernel) notFalse(op int) *Request {
 		return nil
 	}
 	return r
-}
-
-// answerOf returns the answer of the guard that r waits for.
-func (k *Kernel) answerOf(r *Request) *answer {
-	q, o := &k.queues[r.Op], &k.rules.Operations[r.Op]
-	switch {
-	case o.Family:
-		if l := q.members[r.Key]; l != nil {
-			return &l.answer
-		}
-		return &answer{}
-	case o.Looks&guards.AtArgument != 0:
-		return &r.answer
-	}
-	return &q.answer
-}
-
-// mayHold reports whether the guard of r is not known to be false.
-func (k *Kernel) mayHold(r *Request) bool {
-	if k.queues[r.Op].guard == "" {
-		return true
-	}
-	a := k.answerOf(r)
-	return a.falsePart == "" || !k.current(r.Op, a)
 }

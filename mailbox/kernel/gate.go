@@ -1,0 +1,260 @@
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/sluice-go/sluice/guards"
+)
+
+// admit lets requests in from the gate, in order of arrival, until one opens a
+// guard over waiting counts or none is left that may enter. A Try is decided
+// on the spot and returned. More reports whether any request entered.
+func (k *Kernel) admit() (r *Request, err error, more bool) {
+	for {
+		r := (*Request)(nil)
+		for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+			if k.queues[op].scoped {
+				if first := k.firstUnbarred(op, r); first != nil {
+					r = first
+				} else if k.failed.first != nil {
+					return nil, nil, true
+				}
+				continue
+			}
+			if head := k.queues[op].gate.first; (r == nil || head.seq < r.seq) && !k.barred(op) {
+				r = head
+			}
+		}
+		if r == nil {
+			return nil, nil, more
+		}
+		if r.Try && k.rules.AllCompatible {
+			if other := k.firstToEnter(); other != nil {
+				r = other // who may come before it: first of all they are considered
+			} else if more || k.failed.first != nil {
+				return nil, nil, true
+			}
+		}
+		if r.Try {
+			decided, err := k.try(r)
+			if !decided {
+				return nil, nil, true // it is asked again, when that can be
+			}
+			return r, err, true
+		}
+		k.letIn(r)
+		more = true
+		if k.watchful && k.countsOpened() || k.failed.first != nil {
+			return nil, nil, true
+		}
+	}
+}
+
+// letIn lets r in from the gate.
+func (k *Kernel) letIn(r *Request) {
+	k.leaveGate(r)
+	q := &k.queues[r.Op]
+	if l := k.lineOf(q, r); r.seq <= l.latest {
+		// Somebody has been requeued in front of it.
+		r.seq = max(k.entered, l.latest) + 1
+		k.found = true
+	}
+	k.enter(r, indoors)
+}
+
+func (k *Kernel) leaveGate(r *Request) {
+	k.passCursors(r)
+	q := &k.queues[r.Op]
+	k.untried(q, r, -1)
+	if q.gate.remove(r); q.gate.first == nil {
+		k.gated.leave(r.Op)
+	}
+}
+
+// countsOpened reports whether a guard over waiting counts holds for somebody.
+func (k *Kernel) countsOpened() bool {
+	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
+		switch q := &k.queues[op]; {
+		case !q.watchful:
+		case q.scoped && k.firstOpenEach(op) != nil, !q.scoped && !k.barred(op) && k.firstOpen(op) != nil:
+			return true
+		}
+	}
+	return false
+}
+
+// try starts r, which is at the gate, or says why it would have to wait. It is called
+// when nothing that runs conflicts with r.
+//
+// The guards of others are asked for that, before whom it must not start, or whom it
+// bypasses. If one of these has failed, r stays where it is, and nothing is decided: as
+// in grant, who has failed is told before anybody starts, since the object may be held
+// for that.
+func (k *Kernel) try(r *Request) (decided bool, err error) {
+	k.trying = r
+	if err = k.wouldWait(r); err == nil && k.failed.first == nil {
+		k.bypass(r, false)
+	}
+	k.trying = nil // not deferred: after AskingFailed the kernel is somebody else's
+	switch {
+	case r.state == Failed:
+		return false, nil
+	case err != nil:
+		k.leave(r)
+		r.state = Done
+	case k.failed.first != nil:
+		return false, nil
+	default:
+		k.bypass(r, true)
+		k.leave(r)
+		k.start(r)
+	}
+	return true, err
+}
+
+// wouldWait returns nil if r, which is not inside, could start if it were, and
+// else the reason, or the failure of its guard. Nothing that runs conflicts with
+// r.
+func (k *Kernel) wouldWait(r *Request) error {
+	op, inner := &k.rules.Operations[r.Op], k.inner(r)
+	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
+		if inner || !k.rules.Conflicts.Between(r.Op, other) {
+			continue
+		}
+		first := (*Request)(nil)
+		if k.rules.AllCompatible {
+			failed := k.failed.last
+			if first = k.dueAhead(other, r); k.failed.last != failed {
+				return nil
+			}
+		} else if k.queues[other].scoped {
+			failed := k.failed.last
+			if first = k.aheadEach(other, r); k.failed.last != failed {
+				return nil
+			}
+		} else if first = k.notFalse(other); first != nil && !k.barred(other) {
+			first = k.firstOpen(other)
+		}
+		if first != nil {
+			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other].Name}
+		}
+	}
+	if !inner { // or else nobody is asked whom it passes anyway
+		if other := k.aheadOutside(r); other != nil {
+			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
+		}
+	}
+	if r.state == Failed {
+		return nil
+	}
+	falsePart, err := "", error(nil)
+	q := &k.queues[r.Op]
+	switch l := k.lineAt(q, r.Key); {
+	case op.Guard == "":
+	case op.Family && l != nil || !op.Family && op.Looks&guards.AtArgument == 0:
+		falsePart, err = k.askLine(q, l, r)
+	default:
+		if op.HeadOfLine && !op.Family && q.inside.first != nil && !k.inner(r) {
+			return &Refused{Operation: op.Name, Behind: op.Name}
+		}
+		if a := &r.answer; a.stamp == k.stamp(r.Op) {
+			falsePart = a.falsePart
+			break
+		}
+		q.asked++
+		if falsePart, err = k.object.AskRequest(r); err == nil {
+			k.note(&r.answer, r.Op, falsePart) // it may be at the door, and asked again
+		}
+	}
+	if err == nil && falsePart != "" {
+		err = &Refused{Operation: op.Name, Guard: falsePart}
+	}
+	return err
+}
+
+// refuseTries refuses those at the gate that could be decided, had anybody a thread.
+func (k *Kernel) refuseTries() (some bool) {
+	if k.tries == 0 {
+		return false
+	}
+	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+		some = k.strand(k.queues[op].gate.first, func(r *Request) bool { return !k.barsSurely(r) }) || some
+	}
+	return some
+}
+
+// Refused is the reason why a Try did not run: it would have had to wait. If neither a
+// guard nor a request is named, that is for a thread.
+type Refused struct {
+	Operation string
+	// Guard is the part of the guard that was false, if the guard refused.
+	Guard string
+	// Behind is the operation of the request that came first, if one did.
+	Behind string
+}
+
+// Error implements error.
+func (e *Refused) Error() string {
+	switch {
+	case e.Guard != "":
+		return fmt.Sprintf("%s would wait: guard %q is false", e.Operation, e.Guard)
+	case e.Behind != "":
+		return fmt.Sprintf("%s would wait: %s comes first", e.Operation, e.Behind)
+	}
+	return fmt.Sprintf("%s would wait: there is no thread for it", e.Operation)
+}
+
+// aheadOutside returns a request at the gate that r must not pass, or nil.
+func (k *Kernel) aheadOutside(r *Request) *Request {
+	if !k.rules.AllCompatible {
+		return k.outside(r)
+	}
+	return k.reservedFor(r, k.clash)
+}
+
+// refutedOutside reports whether the guard of those at the gate is known to be false.
+func (k *Kernel) refutedOutside(op int) bool {
+	o, a := &k.rules.Operations[op], &k.queues[op].answer
+	return !o.Family && o.Looks == guards.AtState && a.falsePart != "" && k.current(op, a)
+}
+
+// outside returns a request at the gate that arrived before r and conflicts with
+// it, or nil. Those at the gate have not been asked, but a guard over the state
+// alone is as false for them as it is for those inside. (One over waiting counts
+// may open when they come in.) A request that has been requeued was inside before
+// all of them.
+func (k *Kernel) outside(r *Request) *Request { return k.outsideAfter(nil, r, k.clash) }
+
+// outsideAfter is outside for those that come after one that it has returned, if that is not
+// nil, and with another way to find out whether two requests conflict.
+func (k *Kernel) outsideAfter(last, r *Request, clash func(r, other *Request) bool) *Request {
+	from := 0
+	if last != nil {
+		from = last.Op
+	}
+	for op := k.gated.Next(from); op >= 0; op = k.gated.Next(op + 1) {
+		head := k.queues[op].gate.first
+		if last != nil && op == from {
+			if head = last.next; k.index == nil {
+				continue // the last one stands for all of its operation
+			}
+		}
+		if head == nil || head.seq >= r.came || !k.rules.Conflicts.Between(r.Op, op) {
+			continue
+		}
+		for k.index != nil && !clash(r, head) { // or else they all conflict with r
+			if head = head.next; head == nil || head.seq >= r.came {
+				head = nil
+				break
+			}
+		}
+		if head == nil {
+			continue
+		}
+		o := &k.rules.Operations[op]
+		if a := &k.queues[op].answer; o.Family || o.Looks != guards.AtState || a.falsePart == "" || !k.current(op, a) {
+			return head
+		}
+	}
+	return nil
+}
