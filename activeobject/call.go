@@ -465,10 +465,16 @@ func (t *common) left(ctx context.Context, opens kernel.Opener) mailbox.Leaving 
 	return mailbox.Leaving{Op: t.index, Changed: t.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: opens}
 }
 
-// ask asks the guard, for the goroutine that has taken the object.
+// ask asks the guard, for the goroutine that has taken the object, or about a request.
 func (op *Operation[T, A, R]) ask(o *Object[T], arg A) (falsePart string) {
-	if op.plain != nil {
+	switch {
+	case op.plain != nil:
 		if op.plain(o.state) {
+			return ""
+		}
+		return op.guard
+	case op.single != nil:
+		if op.single(o.state, arg) {
 			return ""
 		}
 		return op.guard
@@ -530,7 +536,7 @@ type job interface {
 func (w *work[T, A, R]) site() (*common, *core) { return w.op.common(), &w.o.core }
 
 // AskGuard implements mailbox.Body.
-func (w *work[T, A, R]) AskGuard() string { return w.op.guarded.Ask(w.o.state, w.arg) }
+func (w *work[T, A, R]) AskGuard() string { return w.op.ask(w.o, w.arg) }
 
 // Argument implements mailbox.Body.
 func (w *work[T, A, R]) Argument() any { return w.arg }
@@ -669,7 +675,7 @@ func (t *common) escaped(o *core, r *mailbox.Request, home record, value any) {
 }
 
 // AskGuard implements mailbox.Body.
-func (c *request[T, A, R]) AskGuard() string { return c.op.guarded.Ask(c.o.state, c.arg) }
+func (c *request[T, A, R]) AskGuard() string { return c.op.ask(c.o, c.arg) }
 
 // Argument implements mailbox.Body.
 func (c *request[T, A, R]) Argument() any { return c.arg }
