@@ -36,6 +36,7 @@ type room struct {
 	order []string // who ran; guarded by the object
 	ended func()   // called by Ended, if not nil
 	named func()   // called by Name, once, if not nil
+	fails error    // of the guard over the state, if not nil
 }
 
 // Ended implements mailbox.Host.
@@ -64,7 +65,7 @@ func (r *room) answer() string {
 	return "open"
 }
 
-func (r *room) AskState(int) (string, error) { return r.answer(), nil }
+func (r *room) AskState(int) (string, error) { return r.answer(), r.fails }
 
 func (r *room) AskRequest(*kernel.Request) (string, error) { return r.answer(), nil }
 

@@ -251,34 +251,8 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 		r.fail(err)
 		return
 	}
-	if owner := m.engage(); !owner || !m.come(r) {
-		m.call(r, owner, "")
-	}
+	m.call(r, m.engage(), "")
 	r.follow()
-}
-
-// come is call for the owner of an object where nothing has happened since nobody who waits could
-// start. If it is not so, or the object is not that plain, it does nothing and reports false.
-func (m *Mailbox) come(r *Request) bool {
-	k := m.queues.Load()
-	if k == nil || m.config.Fan != nil || m.config.Dispatcher != nil || m.config.noted || m.extras.Load() != nil || r.rare != nil {
-		return false
-	}
-	others := k.Waiting(r.Op) > 0
-	switch come, waits := k.Come(&r.Request); {
-	case !come:
-		return false
-	case !waits:
-		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
-	case others: // the word has said already that somebody waits for this
-		m.Word.Store(m.Word.Load() &^ (held | engaged))
-		m.mu.Unlock()
-	default:
-		m.release()
-		m.mu.Unlock()
-	}
-	m.wait(r)
-	return true
 }
 
 // CallHeld is Call for an entry that the calling goroutine has taken the object
@@ -332,9 +306,15 @@ func (m *Mailbox) disown(op int) {
 
 // call is the way of a request whose caller waits. It is called with mu held.
 func (m *Mailbox) call(r *Request, owner bool, falsePart string) {
-	m.arrive(r, falsePart)
+	came, waits := false, false
+	if owner && falsePart == "" {
+		came, waits = m.come(r)
+	}
+	if !came {
+		m.arrive(r, falsePart)
+	}
 	switch { // nobody but us puts the record back, whatever has become of r
-	case !owner:
+	case !owner || waits:
 		m.mu.Unlock()
 	case m.config.Dispatcher != nil:
 		m.mu.Unlock()
@@ -343,6 +323,29 @@ func (m *Mailbox) call(r *Request, owner bool, falsePart string) {
 		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
 	}
 	m.wait(r)
+}
+
+// come is arrive for the owner of an object where nothing has happened since nobody who waits
+// could start. It reports whether r, like all others, has to wait; then the object has been given
+// back. If it is not so, or the object is not that plain, it does nothing and reports false. (An
+// object that fans out has extras; and where something is noted of each request the kernel is not
+// plain, either.)
+func (m *Mailbox) come(r *Request) (came, waits bool) {
+	k := m.queues.Load()
+	if k == nil || m.config.Dispatcher != nil || m.extras.Load() != nil || r.selection() != nil {
+		return false, false
+	}
+	r.at(m)
+	others := k.Waiting(r.Op) > 0
+	came, waits = k.Come(&r.Request)
+	switch {
+	case !waits:
+	case others: // the word has said already that somebody waits for this
+		m.Word.Store(m.Word.Load() &^ (held | engaged))
+	default:
+		m.release()
+	}
+	return came, waits
 }
 
 // wait waits for the end of a request that has arrived, or for the object, to run

@@ -230,7 +230,9 @@ func (c *cyclic) Reset() {
 	c.end(&BrokenError{Barrier: c.ObjectName(), Problem: "it was reset", Reset: true})
 }
 
-func (c *cyclic) Broken() bool { return c.broken != nil || c.lacks(c.arrived(), c.Waiting(cyclicAwait)) }
+func (c *cyclic) Broken() bool {
+	return c.broken != nil || c.lacks(c.arrived(), c.Waiting(cyclicAwait))
+}
 
 var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")

@@ -23,7 +23,7 @@ func (p *permits) held() int { return p.most() - p.free }
 func (p *permits) available() int { return max(p.free, 0) }
 
 // enough is open for all that need not wait, those included that are to fail.
-func (p *permits) enough(n int) bool { return n <= p.free || n > p.most() }
+func (p *permits) enough(n int) bool { return n <= p.free || !p.fits(n) }
 
 // fits reports whether it makes sense to wait for n.
 func (p *permits) fits(n int) bool { return n > 0 && n <= p.most() }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/activeobject/semaphore"
+	"github.com/sluice-go/sluice/actor"
 )
 
 func TestPermitsAreHeldUntilTheyAreReleased(t *testing.T) {
@@ -404,4 +405,25 @@ func TestABinarySemaphoreIsHeldByOne(t *testing.T) {
 	<-b.Object().Stop()
 	require.ErrorIs(t, b.With(background, func(context.Context) error { return nil }), activeobject.ErrStopped)
 	require.ErrorIs(t, b.Release(), activeobject.ErrStopped)
+}
+
+// A request that makes no sense is told so at once, also if more is held than there are permits.
+func TestACaseThatMakesNoSenseFailsAlsoAfterAResize(t *testing.T) {
+	system := actor.NewSystem()
+	defer system.Close(background)
+	for name, build := range kinds {
+		t.Run(name, func(t *testing.T) {
+			s, err := build(system, 3)
+			require.NoError(t, err)
+			require.NoError(t, s.Acquire(background, 3))
+			require.NoError(t, s.Resize(1))
+			for _, n := range []int{0, -1, 2} {
+				c := s.AcquireCase(n)
+				_, err := activeobject.Select(background, c)
+				require.NoError(t, err)
+				_, err = c.Result()
+				require.Error(t, err)
+			}
+		})
+	}
 }

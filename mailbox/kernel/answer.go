@@ -60,7 +60,6 @@ func (k *Kernel) lets(q *queue, r *Request) bool {
 		q.asked++
 		falsePart, err := k.object.AskState(r.Op)
 		if err != nil {
-			a.stamp = 0
 			k.failLine(q, &q.line, err)
 			return false
 		}

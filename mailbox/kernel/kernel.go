@@ -104,7 +104,7 @@ type Kernel struct {
 	counted  int         // how far bypasses are: see counts
 	walks    bool        // candidates are looked at by walk
 	stills   bool        // see still
-	lean     bool        // see sole
+	lean     bool        // see sole and proceed
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -177,7 +177,7 @@ func New(rules *Rules, object Object) *Kernel {
 	k.walks = k.index != nil || rules.AllCompatible
 	k.stills = !k.walks && !k.bounded && rules.Policy == nil
 	within := rules.Policy != nil && rules.Policy.Within
-	k.lean = !k.walks && !k.bounded && k.single && k.counted == 0 && len(k.kept) == 0
+	k.lean = !k.walks && k.single && len(k.kept) == 0
 	for op := range k.queues {
 		q := &k.queues[op]
 		q.plain = !q.sorted && !q.each && k.counted == 0 && !k.bounded
@@ -370,8 +370,8 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 		}
 		k.bypass(r, true)
 	}
-	if k.lean && r.state == Inside && k.queues[r.Op].plain {
-		k.proceed(&k.queues[r.Op], r)
+	if q := &k.queues[r.Op]; k.lean && q.plain { // and nobody is outside who starts
+		k.proceed(q, r)
 	} else {
 		k.leave(r)
 		k.start(r)

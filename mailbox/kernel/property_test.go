@@ -18,6 +18,9 @@ func (d drawn) choose(n int, what string) int { return rapid.IntRange(0, n-1).Dr
 // order as a scheduler that knows nothing but the rules.
 func TestKernelDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(everyday)) }
 
+// The same where the kernel need not look at everybody.
+func TestPlainObjectsDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(plain)) }
+
 // At the bound nothing that conflicts with a waiter starts before it, under any
 // policy and whatever the others in its queue wait for.
 func TestNobodyIsBypassedMoreOftenThanTheBound(t *testing.T) { rapid.Check(t, drive(bypassing)) }
@@ -95,7 +98,7 @@ func FuzzKernel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight, overtaking}
+		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight, overtaking, plain}
 		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()

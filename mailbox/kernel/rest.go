@@ -50,7 +50,8 @@ func (k *Kernel) decide(r *Request) *Request {
 // Come is Arrive and Next in one for a request that finds everything at rest, if it joins a line
 // of which there is no more to know, by somebody who has the object to himself and has run
 // nothing. It reports whether the request has come, and whether it, like all others, has to wait;
-// if it has come and need not, Next says who starts. If it has not come nothing has been done.
+// if it has come and that is not so, Next says who starts, or has failed. If it has not come
+// nothing has been done.
 func (k *Kernel) Come(r *Request) (come, waits bool) {
 	q := &k.queues[r.Op]
 	if !q.plain || r.Try || !k.still() || !k.calm() {
@@ -101,7 +102,7 @@ func (k *Kernel) join(r *Request) {
 // sole returns the queue in whose line all stand who wait, if nothing bars them and there is
 // nobody else to consider; or nil.
 func (k *Kernel) sole() *queue {
-	if !k.lean || k.inside.n != 1 || k.gated.n != 0 || k.closed != nil || len(k.loose) > 0 {
+	if !k.lean || k.inside.n != 1 || k.gated.n != 0 || k.closed != nil {
 		return nil
 	}
 	op := k.inside.Next(0)
@@ -111,8 +112,8 @@ func (k *Kernel) sole() *queue {
 	return nil
 }
 
-// proceed is leave and start for a request of a line of which there is no more to know, where
-// there are neither bounds nor claims.
+// proceed is leave and start for a request inside a line of which there is no more to know, where
+// there are no claims, and no operation declares what it opens.
 func (k *Kernel) proceed(q *queue, r *Request) {
 	if k.Waited(r) {
 		q.waited++

@@ -98,3 +98,31 @@ func TestATryDoesNotStandInALine(t *testing.T) {
 	come, waits := k.Come(&kernel.Request{})
 	require.True(t, come && waits)
 }
+
+// pair is a guard that holds for key 0 as soon as two wait, and for others never.
+type pair struct{ k *kernel.Kernel }
+
+func (p *pair) AskState(int) (string, error) { panic("not asked") }
+func (p *pair) AskRequest(r *kernel.Request) (string, error) {
+	if r.Key == 0 && p.k.Waiting(0) >= 2 {
+		return "", nil
+	}
+	return "two", nil
+}
+
+// Who comes may open the guard of who is first in his line.
+func TestWhoComesOpensTheGuardOfWhoIsFirst(t *testing.T) {
+	p := &pair{}
+	p.k = kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{{Name: "enter", Kind: kernel.Entry, Guard: "two", Looks: guards.AtArgument | guards.AtWaiting, HeadOfLine: true}},
+		Conflicts:  guards.Exclusive("enter"),
+	}, p)
+	require.Nil(t, next(t, p.k))
+	first, second := &kernel.Request{Key: 0}, &kernel.Request{Key: 1}
+	come, waits := p.k.Come(first)
+	require.True(t, come && waits)
+	come, waits = p.k.Come(second)
+	require.True(t, come)
+	require.False(t, waits)
+	require.Same(t, first, next(t, p.k))
+}

@@ -115,7 +115,9 @@ func (w *world) drawRules() {
 	n := 1 + w.src.choose(w.mix.operations, "operations")
 	rules := &kernel.Rules{MaxBypass: w.mix.bounds[w.src.choose(len(w.mix.bounds), "max bypass")]}
 	w.rules = rules
-	rules.CountBypass = w.src.choose(3, "count bypass")
+	if !w.mix.plain {
+		rules.CountBypass = w.src.choose(3, "count bypass")
+	}
 	rules.AllCompatible = w.src.choose(4, "all compatible") >= 4-w.mix.all
 	var names []string
 	var families []int
