@@ -153,8 +153,8 @@ type cyclic struct {
 // arrived returns how many have come in this round.
 func (c *cyclic) arrived() int { return int(c.Joined(cyclicAwait) - c.before) }
 
-// lacks reports whether one of those that have come in this round has left, if there are so
-// many of them that wait for it to be over, or run.
+// lacks reports whether somebody has left of the parties that came in this round, where there
+// is how many of them wait for it to be over, or run.
 func (c *cyclic) lacks(came, there int) bool {
 	if c.action != nil {
 		there += c.Waiting(cyclicAct)

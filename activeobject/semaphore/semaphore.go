@@ -141,15 +141,23 @@ func build(call string, ops *operations, system *actor.System, n int, options []
 	return &Semaphore{o, ops, state}, nil
 }
 
+// check returns an error if an acquire makes no sense. Bodies look, too: a request may
+// have been overtaken by a resize. But one that stands in a line is not asked before it is
+// first, and should not have to wait to be told.
+func (s *Semaphore) check(call string, n int) error {
+	if s.state.fits(n) {
+		return nil
+	}
+	return s.state.misfit(call, n)
+}
+
 // Acquire waits until there are n permits for it, and takes them in one step: nobody
 // holds some and waits for the rest. If ctx ends first it returns the context's error
 // and has taken nothing. If the semaphore has fewer than n permits, or gets to have
 // while Acquire waits, that is a *SizeError.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	if !s.state.fits(n) { // bodies look, too; but who stands in a line should not have to wait for that
-		if err := s.state.misfit("Acquire", n); err != nil {
-			return err
-		}
+	if err := s.check("Acquire", n); err != nil {
+		return err
 	}
 	if b := s.ops.barge; b != nil {
 		return b.acquire(ctx, s.o, n)
@@ -162,10 +170,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 // is before it, it fails with an error that matches activeobject.ErrRefused and says
 // which.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
-	if !s.state.fits(n) {
-		if err := s.state.misfit("TryAcquire", n); err != nil {
-			return err
-		}
+	if err := s.check("TryAcquire", n); err != nil {
+		return err
 	}
 	_, err := s.ops.acquire.Try(ctx, s.o, n)
 	return err
@@ -175,10 +181,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 // has acquired nothing. A barging semaphore gives it its permits at the release, since
 // there is nobody to look for himself; so does AcquireCase.
 func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
-	if !s.state.fits(n) {
-		if err := s.state.misfit("SendAcquire", n); err != nil {
-			return actor.Settled(none{}, err)
-		}
+	if err := s.check("SendAcquire", n); err != nil {
+		return actor.Settled(none{}, err)
 	}
 	return s.ops.acquire.Send(ctx, s.o, n)
 }
