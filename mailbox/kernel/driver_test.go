@@ -106,7 +106,7 @@ var (
 		operations: 3, arrive: 6, next: 3, drain: 3, complete: 4, withdraw: 2, decline: 1, begin: 1, end: 2, walk: 2,
 		silent: 1, requeue: 1, rerank: 1, noThread: 1, hold: 1, failed: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
-		bounds: []int{0}, families: 2, policies: []int{0, 0, 0, 0, 1, 2, 7}, plain: true,
+		bounds: []int{0}, families: 3, policies: []int{0, 0, 0, 0, 1, 2, 7}, plain: true,
 	}
 	// walking objects have queues that move slowly, under the eyes of cursors.
 	walking = mix{

@@ -126,3 +126,34 @@ func TestWhoComesOpensTheGuardOfWhoIsFirst(t *testing.T) {
 	require.False(t, waits)
 	require.Same(t, first, next(t, p.k))
 }
+
+// Where nobody waits nobody watches what a guard looks at, so that its answer is worth nothing to
+// who comes next.
+func TestNoAnswerOutlivesTheLastWhoWaits(t *testing.T) {
+	open := false
+	var log []kernel.EventKind
+	k := kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{
+			{Name: "look", Kind: kernel.Function, Guard: "open", Looks: guards.AtState},
+			{Name: "change", Kind: kernel.Procedure},
+		},
+		Conflicts: guards.Exclusive("look", "change"),
+		Log:       func(e kernel.Event) { log = append(log, e.Kind) },
+	}, asker{func() bool { return open }, nil})
+	first, second := &kernel.Request{}, &kernel.Request{}
+	k.Arrive(first)
+	require.Nil(t, next(t, k))
+	open = true
+	k.Ran(1, nil)
+	require.Same(t, first, next(t, k))
+	k.Complete(first)
+	require.Nil(t, next(t, k))
+	open = false // by somebody who has found the object idle
+	k.Arrive(second)
+	require.Nil(t, next(t, k))
+	require.True(t, second.Waits())
+	require.Equal(t, []kernel.EventKind{
+		kernel.Arrived, kernel.Answered, kernel.Started, kernel.Ended, kernel.Answered, kernel.Started, kernel.Ended,
+		kernel.Arrived, kernel.Answered,
+	}, log)
+}
