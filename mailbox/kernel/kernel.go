@@ -104,7 +104,7 @@ type Kernel struct {
 	counted  int         // how far bypasses are: see counts
 	walks    bool        // candidates are looked at by walk
 	stills   bool        // see still
-	lean     bool        // see sole and proceed
+	lean     bool        // see sole
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -370,12 +370,8 @@ func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
 		}
 		k.bypass(r, true)
 	}
-	if q := &k.queues[r.Op]; k.lean && q.plain { // and nobody is outside who starts
-		k.proceed(q, r)
-	} else {
-		k.leave(r)
-		k.start(r)
-	}
+	k.leave(r)
+	k.start(r)
 	return r, nil
 }
 

@@ -111,31 +111,3 @@ func (k *Kernel) sole() *queue {
 	}
 	return nil
 }
-
-// proceed is leave and start for a request inside a line of which there is no more to know, where
-// there are no claims, and no operation declares what it opens.
-func (k *Kernel) proceed(q *queue, r *Request) {
-	if k.Waited(r) {
-		q.waited++
-	}
-	k.total--
-	k.passCursors(r)
-	if q.inside.remove(r); q.inside.first == nil {
-		k.inside.leave(r.Op)
-		q.answer.stamp = 0
-	}
-	q.length.Add(^(one | indoors) + 1)
-	k.counting++
-	k.step++
-	k.last = r.Op
-	k.log(Started, r.Op, r, "")
-	q.started++
-	r.state = Running
-	k.running.push(r)
-	if q.runs++; q.runs == 1 {
-		k.runningOps.join(r.Op)
-	}
-	if q.changes {
-		k.version++
-	}
-}
