@@ -79,17 +79,25 @@ type auto struct {
 	gone    int // through the open gate
 }
 
+// HerdIsHere is the guard of the leader, who opens the gate.
 func (a *auto) HerdIsHere() bool { return !a.open && a.Waiting(autoWaitForLeader) >= a.trigger }
 
+// WaitForHerd opens the gate, and stays to close it.
 func (a *auto) WaitForHerd() (int, error) {
 	a.open = true
 	return autoClose.Requeue(none{}, activeobject.Commit)
 }
 
-func (a *auto) Open() bool     { return a.open }
-func (a *auto) GoThrough()     { a.gone++ }
+// Open is the guard of the herd.
+func (a *auto) Open() bool { return a.open }
+
+// GoThrough is what each of the herd does.
+func (a *auto) GoThrough() { a.gone++ }
+
+// HerdGone is the guard of the leader, who closes the gate.
 func (a *auto) HerdGone() bool { return a.Waiting(autoWaitForLeader) == 0 }
 
+// Close returns how many have gone through.
 func (a *auto) Close() (gone int) {
 	gone = a.gone
 	a.open, a.gone = false, 0

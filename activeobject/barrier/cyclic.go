@@ -230,6 +230,7 @@ func (c *cyclic) Reset() {
 	c.end(&BrokenError{Barrier: c.ObjectName(), Problem: "it was reset", Reset: true})
 }
 
+// Broken reports whether the round cannot be completed, whether anybody has noticed or not.
 func (c *cyclic) Broken() bool {
 	return c.broken != nil || c.lacks(c.arrived(), c.Waiting(cyclicAwait))
 }

@@ -79,6 +79,7 @@ type latch struct {
 	left int
 }
 
+// CountDown counts one of the events, and no more than there are.
 func (l *latch) CountDown() (none, error) {
 	if l.left == 0 {
 		return none{}, &MisuseError{Barrier: l.ObjectName(), Operation: "count down", Problem: "it is open already: there are more events than it was made for"}
@@ -87,8 +88,13 @@ func (l *latch) CountDown() (none, error) {
 	return none{}, nil
 }
 
+// Open is the guard of those who wait. Once it holds it holds for good.
 func (l *latch) Open() bool { return l.left == 0 }
-func (l *latch) Pass()      {}
+
+// Pass is what they do.
+func (l *latch) Pass() {}
+
+// Count returns how many events are left.
 func (l *latch) Count() int { return l.left }
 
 var (

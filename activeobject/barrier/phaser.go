@@ -131,19 +131,23 @@ type phaser struct {
 	phase, parties, arrived int
 }
 
+// Join adds a party, and returns the phase in which it has to arrive first.
 func (p *phaser) Join() int {
 	p.parties++
 	return p.phase
 }
 
+// Arrive counts a party, and returns the phase in which it has arrived.
 func (p *phaser) Arrive() (phase int, err error) {
 	return p.arrive("arrive", false)
 }
 
+// ArriveAndLeave is Arrive of a party that does not take part in the next phases.
 func (p *phaser) ArriveAndLeave() (phase int, err error) {
 	return p.arrive("arrive and leave", true)
 }
 
+// ArriveAndAwait is Arrive, and has the party wait, unless the phase is over with that.
 func (p *phaser) ArriveAndAwait() (phase int, err error) {
 	phase, err = p.arrive("arrive and await", false)
 	if err != nil || p.Over(phase) {
@@ -170,10 +174,16 @@ func (p *phaser) arrive(operation string, leaves bool) (phase int, err error) {
 	return phase, nil
 }
 
-func (p *phaser) Over(phase int) bool          { return p.phase > phase }
+// Over is the guard of those who wait for a phase.
+func (p *phaser) Over(phase int) bool { return p.phase > phase }
+
+// Await is what they do then.
 func (p *phaser) Await(phase int) (int, error) { return phase, nil }
-func (p *phaser) Status() PhaserStatus         { return PhaserStatus{p.phase, p.parties, p.arrived} }
-func phaseOf(phase int) int                    { return phase }
+
+// Status returns how things are.
+func (p *phaser) Status() PhaserStatus { return PhaserStatus{p.phase, p.parties, p.arrived} }
+
+func phaseOf(phase int) int { return phase }
 
 var (
 	phasers      = activeobject.NewType[phaser]("phaser")

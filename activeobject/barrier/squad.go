@@ -109,9 +109,13 @@ type squad struct {
 	gone     int // through the open gate
 }
 
+// HerdIsHere is the guard of the leader, who waits for the herd.
 func (s *squad) HerdIsHere() bool { return !s.open && s.Waiting(squadWaitForLeader) >= s.trigger }
-func (s *squad) WaitForHerd()     { s.gathered = true }
 
+// WaitForHerd leaves the gate closed: the leader has yet to do what the herd waits for.
+func (s *squad) WaitForHerd() { s.gathered = true }
+
+// LeaderDone opens the gate; the leader stays to close it.
 func (s *squad) LeaderDone() (int, error) {
 	if !s.gathered {
 		return 0, &MisuseError{Barrier: s.ObjectName(), Operation: "leader done", Problem: "the leader has not waited for the herd"}
@@ -120,10 +124,16 @@ func (s *squad) LeaderDone() (int, error) {
 	return squadClose.Requeue(none{}, activeobject.Commit)
 }
 
-func (s *squad) Open() bool     { return s.open }
-func (s *squad) GoThrough()     { s.gone++ }
+// Open is the guard of the herd.
+func (s *squad) Open() bool { return s.open }
+
+// GoThrough is what each of the herd does.
+func (s *squad) GoThrough() { s.gone++ }
+
+// HerdGone is the guard of the leader, who closes the gate.
 func (s *squad) HerdGone() bool { return s.Waiting(squadWaitForLeader) == 0 }
 
+// Close returns how many have gone through.
 func (s *squad) Close() (gone int) {
 	gone = s.gone
 	s.open, s.gone = false, 0
