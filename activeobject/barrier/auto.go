@@ -12,14 +12,17 @@ import (
 type Auto struct{ o *activeobject.Object[auto] }
 
 // NewAuto returns an automatic squad lock whose leader waits for at least so many of
-// the herd. It fails with *activeobject.ArgumentError if the trigger is less than one,
-// or as activeobject.New does.
+// the herd. It fails with *activeobject.ArgumentError if the trigger is less than one, or
+// the options let fewer wait than a leader and so many, or as activeobject.New does.
 func NewAuto(system *actor.System, trigger int, options ...activeobject.Option) (*Auto, error) {
 	if err := atLeastOne("barrier.NewAuto", "trigger", trigger); err != nil {
 		return nil, err
 	}
 	o, err := activeobject.New(system, autos, &auto{trigger: trigger}, options...)
 	if err != nil {
+		return nil, err
+	}
+	if err := roomForSquad("barrier.NewAuto", o, trigger); err != nil {
 		return nil, err
 	}
 	return &Auto{o}, nil

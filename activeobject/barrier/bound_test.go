@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,59 @@ func TestACyclicBarrierHasRoomForAllOfItsParties(t *testing.T) {
 			require.Equal(t, passed, o)
 		}
 	}
+}
+
+// A squad with less room would wait for ever if the leader comes first.
+func TestASquadHasRoomForItsLeaderAndTheHerd(t *testing.T) {
+	const trigger = 2
+	system := objecttest.NewSystem(t)
+	type squadLock interface {
+		WaitForLeader(context.Context) error
+		WaitForHerd(context.Context) error
+		Gathered() int
+	}
+	for name, build := range map[string]func(...activeobject.Option) (squadLock, func() (int, error), error){
+		"barrier.NewSquad": func(options ...activeobject.Option) (squadLock, func() (int, error), error) {
+			s, err := NewSquad(system, trigger, options...)
+			return s, func() (int, error) { return s.LeaderDone() }, err
+		},
+		"barrier.NewAuto": func(options ...activeobject.Option) (squadLock, func() (int, error), error) {
+			a, err := NewAuto(system, trigger, options...)
+			return autoSquad{a}, func() (int, error) { return trigger, nil }, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := build(activeobject.Bounded(trigger, activeobject.Wait))
+			var wrong *activeobject.ArgumentError
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, "options", wrong.Argument)
+			require.ErrorContains(t, err, name)
+			require.ErrorContains(t, err, "a leader and a herd of 2")
+
+			for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
+				s, done, err := build(activeobject.Bounded(trigger+1, overflow))
+				require.NoError(t, err)
+				leader := calling(func() error { return s.WaitForHerd(background) })
+				var herd []<-chan error
+				for range trigger {
+					herd = append(herd, calling(func() error { return s.WaitForLeader(background) }))
+				}
+				require.NoError(t, soon(t, leader))
+				n, err := done()
+				require.NoError(t, err)
+				require.Equal(t, trigger, n)
+				for _, h := range herd {
+					require.NoError(t, soon(t, h))
+				}
+			}
+		})
+	}
+}
+
+// autoSquad is an Auto whose leader does not ask how many have gone.
+type autoSquad struct{ *Auto }
+
+func (a autoSquad) WaitForHerd(ctx context.Context) error {
+	_, err := a.Auto.WaitForHerd(ctx)
+	return err
 }

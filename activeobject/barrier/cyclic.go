@@ -60,9 +60,8 @@ func newCyclic(call string, system *actor.System, state *cyclic, options []activ
 	if err != nil {
 		return nil, err
 	}
-	if n, _, bounded := o.Bound(); bounded && n < state.parties {
-		o.Stop()
-		return nil, &activeobject.ArgumentError{Call: call, Argument: "options", Problem: fmt.Sprintf("let no more than %d requests wait, so that %d parties never meet: leave out Bounded, or give it room for all of them", n, state.parties)}
+	if err := roomFor(call, o, state.parties, fmt.Sprintf("%d parties", state.parties)); err != nil {
+		return nil, err
 	}
 	return &Cyclic{o, state.parties}, nil
 }

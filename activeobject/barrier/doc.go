@@ -62,3 +62,19 @@ func atLeastOne(call, argument string, n int) error {
 	}
 	return nil
 }
+
+// roomFor stops an object that lets fewer wait than have to meet, and returns the error that
+// says so.
+func roomFor[T any](call string, o *activeobject.Object[T], meet int, who string) error {
+	n, _, bounded := o.Bound()
+	if !bounded || n >= meet {
+		return nil
+	}
+	o.Stop()
+	return &activeobject.ArgumentError{Call: call, Argument: "options", Problem: fmt.Sprintf("let no more than %d requests wait, so that %s never meet: leave out Bounded, or give it room for all of them", n, who)}
+}
+
+// roomForSquad is roomFor a leader, who may come first, and the least herd.
+func roomForSquad[T any](call string, o *activeobject.Object[T], trigger int) error {
+	return roomFor(call, o, trigger+1, fmt.Sprintf("a leader and a herd of %d", trigger))
+}

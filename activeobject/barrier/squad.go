@@ -24,14 +24,17 @@ import (
 type Squad struct{ o *activeobject.Object[squad] }
 
 // NewSquad returns a squad lock whose leader waits for at least so many of the herd. It
-// fails with *activeobject.ArgumentError if the trigger is less than one, or as
-// activeobject.New does.
+// fails with *activeobject.ArgumentError if the trigger is less than one, or the options let
+// fewer wait than a leader and so many, or as activeobject.New does.
 func NewSquad(system *actor.System, trigger int, options ...activeobject.Option) (*Squad, error) {
 	if err := atLeastOne("barrier.NewSquad", "trigger", trigger); err != nil {
 		return nil, err
 	}
 	o, err := activeobject.New(system, squads, &squad{trigger: trigger}, options...)
 	if err != nil {
+		return nil, err
+	}
+	if err := roomForSquad("barrier.NewSquad", o, trigger); err != nil {
 		return nil, err
 	}
 	return &Squad{o}, nil
