@@ -132,8 +132,10 @@ type desk[D any] struct {
 	holder *Grant[D]
 }
 
+// Available is the guard of those who wait to enter.
 func (d *desk[D]) Available() bool { return d.holder == nil }
 
+// Enter makes g the grant that has the resource, unless its holder has died while he waited.
 func (d *desk[D]) Enter(g *Grant[D]) (*Grant[D], error) {
 	if g.ended == nil && g.during != nil && g.during.Err() != nil { // nobody has told yet
 		g.ended = &EndedError{Scheduler: d.ObjectName(), Reason: ContextEnded, Cause: context.Cause(g.during)}
@@ -148,6 +150,7 @@ func (d *desk[D]) Enter(g *Grant[D]) (*Grant[D], error) {
 	return g, nil
 }
 
+// Done takes the resource back from its holder, and from nobody else.
 func (d *desk[D]) Done(g *Grant[D]) (none, error) {
 	switch {
 	case g.ended != nil:
@@ -159,6 +162,7 @@ func (d *desk[D]) Done(g *Grant[D]) (none, error) {
 	return none{}, nil
 }
 
+// End ends a grant for the reason given, unless it has ended; it may still wait.
 func (d *desk[D]) End(e ending[D]) {
 	if e.grant.ended != nil {
 		return

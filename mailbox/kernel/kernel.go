@@ -104,7 +104,6 @@ type Kernel struct {
 	counted  int         // how far bypasses are: see counts
 	walks    bool        // candidates are looked at by walk
 	stills   bool        // see still
-	lean     bool        // see sole
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -177,7 +176,6 @@ func New(rules *Rules, object Object) *Kernel {
 	k.walks = k.index != nil || rules.AllCompatible
 	k.stills = !k.walks && !k.bounded && rules.Policy == nil
 	within := rules.Policy != nil && rules.Policy.Within
-	k.lean = !k.walks && k.single && len(k.kept) == 0
 	for op := range k.queues {
 		q := &k.queues[op]
 		q.plain = !q.sorted && !q.each && k.counted == 0 && !k.bounded
@@ -297,17 +295,6 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 	for {
 		if r, err := k.Failed(); r != nil {
 			return r, err
-		}
-		if q := k.sole(); q != nil {
-			r := q.inside.first
-			if k.lets(q, r) {
-				return k.grant(r, may)
-			}
-			if k.failed.first != nil {
-				continue
-			}
-			k.rest()
-			return nil, nil
 		}
 		if k.closed != nil {
 			return k.evict()

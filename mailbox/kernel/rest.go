@@ -3,10 +3,10 @@ package kernel
 // What need not be looked at.
 //
 // Next looks at everybody who may start, lets in who is at the gate, and so on, until nothing can
-// start: then the kernel rests. Most of the time most of that is known beforehand. Whoever waits
-// inside cannot start before something else has happened than an arrival, and where all who wait
-// stand in one line only its first can. These are the same decisions by fewer steps, where neither
-// policies nor bounds, bypasses that are counted, or scopes have a say in them.
+// start: then the kernel rests. Most of the time most of that is known beforehand: whoever waits
+// inside cannot start before something else has happened than an arrival. These are the same
+// decisions by fewer steps, where neither policies nor bounds, bypasses that are counted, or scopes
+// have a say in them.
 
 // rest notes that nothing more can start.
 func (k *Kernel) rest() {
@@ -97,17 +97,4 @@ func (k *Kernel) join(r *Request) {
 	k.register(r)
 	k.hasToWait(r)
 	k.enter(r, one|indoors)
-}
-
-// sole returns the queue in whose line all stand who wait, if nothing bars them and there is
-// nobody else to consider; or nil.
-func (k *Kernel) sole() *queue {
-	if !k.lean || k.inside.n != 1 || k.gated.n != 0 || k.closed != nil {
-		return nil
-	}
-	op := k.inside.Next(0)
-	if q := &k.queues[op]; q.plain && !k.barred(op) {
-		return q
-	}
-	return nil
 }
