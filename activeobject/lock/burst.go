@@ -8,44 +8,39 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// burst is the state of a burst lock.
+// burst is the state of a burst lock. No body closes the lock: that a burst is over is
+// seen from the counts, so a request that is withdrawn leaves nothing to be put right,
+// and the order in which the requests of a burst start does not matter.
 type burst struct {
 	activeobject.Queues
 	sample  int
-	granted bool // the next one may pass, and all that wait then
-	passing bool // a burst is on its way
+	granted bool   // a grant is kept for the next request
+	last    uint64 // the number of the latest request of the last burst, as Joined counts
 }
 
+// open is the guard of a request: the sample is complete, there is a grant, or the burst
+// that has begun is still passing. While requests of a burst wait inside they can start, so
+// no other request comes inside; the first one that does so has a greater number than the
+// last of that burst. (A Try is evaluated without being counted: for it no burst is passing.)
 func (b *burst) open() bool {
-	return b.passing || b.granted || b.Waiting(request) >= b.sample
+	waiting := b.Waiting(request)
+	return b.granted || waiting >= b.sample || waiting > 0 && b.Joined(request) == b.last
 }
 
-// request lets one pass. The first of a burst is sent to its end, as its last. Up to
-// then nobody comes in, since those outside wait until those inside cannot start; so
-// the burst are those who waited when it began.
-func (b *burst) request(last bool) (none, error) {
-	switch {
-	case last:
-		b.passing = false
-	case !b.passing:
-		b.granted = false
-		if b.passing = b.Waiting(request) > 0; b.passing {
-			return request.Requeue(true, activeobject.Commit)
-		}
-	}
-	return none{}, nil
-}
+// pass is the body of a request. The first one of a burst begins it: the burst
+// is all that wait inside. For the others of the burst the body changes nothing.
+func (b *burst) pass() { b.granted, b.last = false, b.Joined(request) }
 
 func (b *burst) grant() { b.granted = true }
 
 var (
 	bursts  = activeobject.NewType[burst]("burst lock")
-	request *activeobject.Operation[burst, bool, none]
+	request *activeobject.Operation[burst, none, none] // its guard and its body name it
 	grant   = activeobject.Procedure(bursts, "grant", activeobject.Do((*burst).grant))
 )
 
 func init() {
-	request = activeobject.Entry(bursts, "request", (*burst).request).WhenWaiting("burst complete or granted", (*burst).open)
+	request = activeobject.Entry(bursts, "request", activeobject.Do((*burst).pass)).WhenWaiting("burst complete or granted", (*burst).open)
 }
 
 // Burst is a lock that is passed in bursts: as soon as a sample waits, all of it passes,
@@ -54,8 +49,8 @@ func init() {
 type Burst struct{ o *activeobject.Object[burst] }
 
 // NewBurst makes a burst lock that lets pass so many at a time. It fails with
-// *activeobject.ArgumentError if that is not at least one, and as activeobject.New
-// does.
+// *activeobject.ArgumentError if that is not at least one, or the options let fewer wait,
+// and as activeobject.New does.
 func NewBurst(system *actor.System, sampleSize int, options ...activeobject.Option) (*Burst, error) {
 	if sampleSize < 1 {
 		return nil, &activeobject.ArgumentError{Call: "lock.NewBurst", Argument: "sampleSize", Problem: fmt.Sprintf("is %d: there must be at least one", sampleSize)}
@@ -64,6 +59,10 @@ func NewBurst(system *actor.System, sampleSize int, options ...activeobject.Opti
 	if err != nil {
 		return nil, err
 	}
+	if n, _, bounded := o.Bound(); bounded && n < sampleSize {
+		o.Stop()
+		return nil, &activeobject.ArgumentError{Call: "lock.NewBurst", Argument: "options", Problem: fmt.Sprintf("let no more than %d requests wait, so that a sample of %d never does: leave out Bounded, or give it room for all of them", n, sampleSize)}
+	}
 	return &Burst{o}, nil
 }
 
@@ -71,25 +70,25 @@ func NewBurst(system *actor.System, sampleSize int, options ...activeobject.Opti
 // all of them. If ctx ends first it returns the context's error, and has not been in
 // any burst.
 func (b *Burst) Request(ctx context.Context) error {
-	_, err := request.Call(ctx, b.o, false)
+	_, err := request.Call(ctx, b.o, none{})
 	return err
 }
 
 // TryRequest passes if there is a grant that nobody has used. Else it fails with an error
 // that matches activeobject.ErrRefused. It completes no sample.
 func (b *Burst) TryRequest(ctx context.Context) error {
-	_, err := request.Try(ctx, b.o, false)
+	_, err := request.Try(ctx, b.o, none{})
 	return err
 }
 
 // SendRequest is Request as a future. It is one of those who wait.
 func (b *Burst) SendRequest(ctx context.Context) activeobject.Future[none] {
-	return request.Send(ctx, b.o, false)
+	return request.Send(ctx, b.o, none{})
 }
 
 // RequestCase is Request as a case for activeobject.Select.
-func (b *Burst) RequestCase() *activeobject.Case[burst, bool, none] {
-	return request.Case(b.o, false)
+func (b *Burst) RequestCase() *activeobject.Case[burst, none, none] {
+	return request.Case(b.o, none{})
 }
 
 // Grant lets all pass that wait. If nobody does it is kept, once, for the next one to

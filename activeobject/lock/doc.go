@@ -13,10 +13,10 @@
 // read-write lock in its three variants is the classical problem of Courtois, Heymans
 // and Parnas (1971), with the fair one that came later.
 //
-// What differs from the text: its burst is open as long as somebody waits, which the
-// last one through notices. But who waits may be withdrawn here, and if that is the last
-// one, nobody would close the lock. So the first of a burst goes to its end, where it
-// cannot be withdrawn any more, and closes it.
+// What differs from the text: its burst is open until the last request passes, which closes
+// the lock. Here the request that would be the last may be withdrawn, and an order other than
+// that of arrival may be chosen. So the guard itself says when a burst is over: it compares
+// how many requests have come inside with how many had when the burst began.
 //
 // A request whose context ends while it waits has locked nothing, and leaves no trace:
 // one less waits for the burst, and whom a writer held off need not wait any longer.
