@@ -1,10 +1,10 @@
 package actor
 
 import (
+	crypto "crypto/rand"
 	"math"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 
 	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/extensions"
@@ -15,10 +15,15 @@ const replyAddress = "$sluice"
 
 // desk is where the messages arrive that are for no actor: replies to requests, and
 // the news of those that are watched. Each who expects one has a place, with an
-// address of its own: the number of the place, and that of the guest, which is never
-// given twice (see guests). So a message for a guest who has left finds nobody, whoever
-// sits there now; nor does one that has come to another desk than it was meant for. Whoever takes a guest from his place, under mu, is the only one who may tell
-// him anything.
+// address of its own: the number of the place, and that of the guest, which is random.
+// So a message for a guest who has left finds nobody, whoever sits there now; nor does
+// one that has come to another desk than it was meant for. Whoever takes a guest from
+// his place, under mu, is the only one who may tell him anything.
+//
+// An address is a capability. Protoactor's remote hands in whatever a peer sends to the
+// address of a reply, so the numbers come from a cryptographic generator, seeded by the
+// operating system: only the actor that has been asked, and those that it has told, can
+// name a request. 64 bits make a number that is given twice, or guessed, as unlikely.
 //
 // Protoactor's registry knows nothing of guests. It asks the desk about each address
 // of this kind, by a resolver. There is one desk for each of protoactor's systems,
@@ -27,18 +32,11 @@ const replyAddress = "$sluice"
 type desk struct {
 	actors *proto.ActorSystem
 
-	mu     sync.Mutex
-	places []occupied
-	free   []uint32 // places
+	mu      sync.Mutex
+	numbers *rand.ChaCha8 // of guests
+	places  []occupied
+	free    []uint32 // places
 }
-
-// guests is the number of the last guest. It counts those of all desks of the process,
-// and begins anywhere: the addresses of guests look alike at all desks, also in other
-// processes, and what was sent to one may be handed in at another, such as the reply
-// to a message that another system has passed on.
-var guests atomic.Uint64
-
-func init() { guests.Store(rand.Uint64() >> 4) } // there is room for those who come
 
 // guest is somebody at a desk.
 type guest interface {
@@ -81,7 +79,9 @@ func deskOf(actors *proto.ActorSystem) *desk {
 	if d, ok := actors.Extensions.Get(deskKey).(*desk); ok {
 		return d
 	}
-	d := &desk{actors: actors}
+	var seed [32]byte
+	_, _ = crypto.Read(seed[:]) // it never fails
+	d := &desk{actors: actors, numbers: rand.NewChaCha8(seed)}
 	actors.Extensions.Register(d)
 	// First of all: the resolver of protoactor's remote takes every address for that
 	// of another machine.
@@ -100,7 +100,7 @@ func (d *desk) seat(g guest) error {
 	if g.host().hushed {
 		return ErrClosed
 	}
-	p := place{number: guests.Add(1)}
+	p := place{number: d.numbers.Uint64()}
 	if n := len(d.free); n > 0 {
 		p.index, d.free = d.free[n-1], d.free[:n-1]
 	} else {
@@ -211,21 +211,27 @@ func (d *desk) SendUserMessage(pid *PID, message any) {
 // A guest is no actor; who watches one, as he has sent a request, is told that there is
 // none at the address.
 func (d *desk) SendSystemMessage(pid *PID, message any) {
-	switch message.(type) {
+	switch m := message.(type) {
 	case *proto.Terminated:
-		if g := d.take(pid, isWatcher); g != nil {
+		watches := func(g guest) bool {
+			// Not by the address of the actor, which changes when protoactor's remote starts.
+			w, ok := g.(*watcher)
+			return ok && m.GetWho() != nil && w.actor.Id == m.Who.Id
+		}
+		if g := d.take(pid, watches); g != nil {
 			g.hear(message)
 		}
 	case *proto.Watch:
-		d.actors.DeadLetter.SendSystemMessage(pid, message) // and protoactor answers
+		if m.GetWatcher() != nil {
+			d.actors.DeadLetter.SendSystemMessage(pid, message) // and protoactor answers
+		}
 	}
 }
 
 // Stop implements protoactor's Process. A guest is no actor.
 func (d *desk) Stop(*PID) {}
 
-func isAsked(g guest) bool   { _, ok := g.(*asked); return ok }
-func isWatcher(g guest) bool { _, ok := g.(*watcher); return ok }
+func isAsked(g guest) bool { _, ok := g.(*asked); return ok }
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 

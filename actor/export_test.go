@@ -25,15 +25,15 @@ func RoundTrips(index uint32, number uint64) bool {
 	return ok && back == p
 }
 
-// LastGuest returns the address of who has come last to the desk and is still there.
-func LastGuest(s *System) *PID {
+// OnlyGuest returns the address of the only one at the desk.
+func OnlyGuest(s *System) *PID {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
-	var last place
+	var only place
 	for i, o := range s.desk.places {
-		if o.number > last.number {
-			last = place{o.number, uint32(i)}
+		if o.guest != nil {
+			only = place{o.number, uint32(i)}
 		}
 	}
-	return &PID{Address: replyAddress, Id: last.id()}
+	return &PID{Address: replyAddress, Id: only.id()}
 }
