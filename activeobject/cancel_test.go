@@ -161,7 +161,7 @@ func TestACallThatRunsReturnsItsResultThoughItsContextEnds(t *testing.T) {
 // it has run, or its caller is told that it was cancelled, and never both.
 func TestCancellationRacesWithTheGrant(t *testing.T) {
 	ts := newTanks()
-	const rounds = 2000
+	rounds := size(2000, 1000, 300)
 	ways := map[string]func(ctx context.Context, o *activeobject.Object[dam], drain *activeobject.Operation[dam, None, int]) error{
 		"call": func(ctx context.Context, o *activeobject.Object[dam], drain *activeobject.Operation[dam, None, int]) error {
 			_, err := drain.Call(ctx, o, None{})

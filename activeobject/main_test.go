@@ -21,8 +21,21 @@ import (
 
 var (
 	stress = flag.Duration("stress", time.Second, "how long a stress test runs")
+	long   = flag.Bool("long", false, "run crowded tests in full size")
 	update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 )
+
+// size returns how many of something a crowded test has: full with -long, and else a
+// number that shows the same property sooner.
+func size(full, usual, short int) int {
+	switch {
+	case *long:
+		return full
+	case testing.Short() || raced:
+		return short
+	}
+	return usual
+}
 
 func TestMain(m *testing.M) { objecttest.Main(m) }
 

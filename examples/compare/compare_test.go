@@ -23,7 +23,7 @@ import (
 func TestModels(t *testing.T) {
 	for _, w := range workload.Builtin {
 		for _, m := range model.All {
-			for _, callers := range []int{1, 3, 33} {
+			for _, callers := range crowds() {
 				t.Run(fmt.Sprintf("%s/%s/%d", w.Name, m.Name, callers), func(t *testing.T) {
 					tally := measure.New(w, m, callers, time.Minute)
 					// As often as it takes on a machine that has other things to do.
@@ -48,6 +48,14 @@ func TestModels(t *testing.T) {
 			}
 		}
 	}
+}
+
+// crowds are the numbers of callers that TestModels tries.
+func crowds() []int {
+	if testing.Short() {
+		return []int{3}
+	}
+	return []int{1, 3, 33}
 }
 
 // checkThreads expects of the figures what the model's family promises.
