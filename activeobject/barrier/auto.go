@@ -88,7 +88,7 @@ func (a *auto) HerdIsHere() bool { return !a.open && a.Waiting(autoWaitForLeader
 // WaitForHerd opens the gate, and stays to close it.
 func (a *auto) WaitForHerd() (int, error) {
 	a.open = true
-	return autoClose.Requeue(none{}, activeobject.Commit)
+	return autoClose.Requeue(closing{}, activeobject.Commit)
 }
 
 // Open is the guard of the herd.
@@ -101,10 +101,10 @@ func (a *auto) GoThrough() { a.gone++ }
 func (a *auto) HerdGone() bool { return a.Waiting(autoWaitForLeader) == 0 }
 
 // Close returns how many have gone through.
-func (a *auto) Close() (gone int) {
+func (a *auto) Close(closing) (gone int, err error) {
 	gone = a.gone
 	a.open, a.gone = false, 0
-	return gone
+	return gone, nil
 }
 
 var (
@@ -113,10 +113,10 @@ var (
 
 	// Their guards and bodies name other operations.
 	autoWaitForHerd *activeobject.Operation[auto, none, int]
-	autoClose       *activeobject.Operation[auto, none, int]
+	autoClose       *activeobject.Operation[auto, closing, int]
 )
 
 func init() {
 	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.NoArg((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
-	autoClose = activeobject.Entry(autos, "close", activeobject.Get((*auto).Close)).WhenWaiting("herd has gone", (*auto).HerdGone)
+	autoClose = activeobject.Entry(autos, "close", (*auto).Close).WhenWaiting("herd has gone", (*auto).HerdGone)
 }

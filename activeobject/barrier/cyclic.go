@@ -200,7 +200,7 @@ func (c *cyclic) end(result *BrokenError) { c.before, c.result = c.Joined(cyclic
 
 // Act is the second body of the last party, if there is an action. That it has failed
 // is the state of things until it has returned.
-func (c *cyclic) Act(ctx context.Context, _ none) (none, error) {
+func (c *cyclic) Act(ctx context.Context, _ acting) (none, error) {
 	switch {
 	case c.broken != nil:
 		return none{}, c.broken
@@ -238,7 +238,8 @@ var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")
 	cyclicBroken = activeobject.Function(cyclics, "broken", activeobject.Get((*cyclic).Broken))
 
-	cyclicAwait, cyclicAct, cyclicReset *activeobject.Operation[cyclic, none, none]
+	cyclicAwait, cyclicReset *activeobject.Operation[cyclic, none, none]
+	cyclicAct                *activeobject.Operation[cyclic, acting, none]
 
 	toAct error // the same for all
 )
@@ -247,5 +248,5 @@ func init() {
 	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.NoArg((*cyclic).Await)).WhenWaiting("all have arrived", (*cyclic).Released)
 	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Do((*cyclic).Reset)).WhenWaiting("last round has gone", (*cyclic).Gone)
 	cyclicAct = activeobject.ProcedureCtx(cyclics, "act", (*cyclic).Act)
-	_, toAct = cyclicAct.Requeue(none{})
+	_, toAct = cyclicAct.Requeue(acting{})
 }

@@ -40,6 +40,13 @@ import (
 
 type none = activeobject.None
 
+// The arguments of the operations that only a barrier's own bodies ask for, by a requeue. No
+// other package can make one, and so no message can name such an operation.
+type (
+	closing struct{} // by a leader, of the gate
+	acting  struct{} // by the last party, of the action
+)
+
 // ErrBroken is matched by the error of a party at a Cyclic that is broken.
 var ErrBroken = errors.New("sluice: barrier is broken")
 

@@ -81,10 +81,11 @@ func (s *Squad) WaitForHerdCase() *activeobject.Case[squad, none, none] {
 	return squadWaitForHerd.Case(s.o, none{})
 }
 
-// LeaderDone lets go of all of the herd that wait, and returns how many went. Without
-// a WaitForHerd since the last LeaderDone it fails with *MisuseError: it would leave
-// those behind that have yet to come. It may let go of less than the trigger, if some
-// have left since.
+// LeaderDone lets go of all of the herd that wait, and returns how many went. It may let
+// go of less than the trigger, if some have left since. Each LeaderDone ends a WaitForHerd;
+// without one it fails with *MisuseError: it would leave those behind that have yet to come.
+// If several leaders have waited for the same herd, the first that is done lets it go; for
+// the others LeaderDone returns 0, and lets go of none that have come since.
 func (s *Squad) LeaderDone() (int, error) {
 	return squadLeaderDone.Call(context.Background(), s.o, none{})
 }
@@ -106,25 +107,31 @@ func (s *Squad) Object() *activeobject.Object[squad] { return s.o }
 // and so nobody is let in.
 type squad struct {
 	activeobject.Queues
-	trigger  int
-	gathered bool // the leader has seen the herd
-	open     bool
-	gone     int // through the open gate
+	trigger int
+	leaders int // have seen the herd, and are not done
+	behind  int // likewise, but another leader has let that herd go
+	open    bool
+	gone    int // through the open gate
 }
 
 // HerdIsHere is the guard of the leader, who waits for the herd.
 func (s *squad) HerdIsHere() bool { return !s.open && s.Waiting(squadWaitForLeader) >= s.trigger }
 
 // WaitForHerd leaves the gate closed: the leader has yet to do what the herd waits for.
-func (s *squad) WaitForHerd() { s.gathered = true }
+func (s *squad) WaitForHerd() { s.leaders++ }
 
 // LeaderDone opens the gate; the leader stays to close it.
 func (s *squad) LeaderDone() (int, error) {
-	if !s.gathered {
-		return 0, &MisuseError{Barrier: s.ObjectName(), Operation: "leader done", Problem: "the leader has not waited for the herd"}
+	switch {
+	case s.leaders > 0:
+		s.behind += s.leaders - 1
+		s.leaders, s.open = 0, true
+		return squadClose.Requeue(closing{}, activeobject.Commit)
+	case s.behind > 0:
+		s.behind--
+		return 0, nil
 	}
-	s.gathered, s.open = false, true
-	return squadClose.Requeue(none{}, activeobject.Commit)
+	return 0, &MisuseError{Barrier: s.ObjectName(), Operation: "leader done", Problem: "the leader has not waited for the herd"}
 }
 
 // Open is the guard of the herd.
@@ -137,10 +144,10 @@ func (s *squad) GoThrough() { s.gone++ }
 func (s *squad) HerdGone() bool { return s.Waiting(squadWaitForLeader) == 0 }
 
 // Close returns how many have gone through.
-func (s *squad) Close() (gone int) {
+func (s *squad) Close(closing) (gone int, err error) {
 	gone = s.gone
 	s.open, s.gone = false, 0
-	return gone
+	return gone, nil
 }
 
 var (
@@ -150,11 +157,11 @@ var (
 	// Their guards and bodies name other operations.
 	squadWaitForHerd *activeobject.Operation[squad, none, none]
 	squadLeaderDone  *activeobject.Operation[squad, none, int]
-	squadClose       *activeobject.Operation[squad, none, int]
+	squadClose       *activeobject.Operation[squad, closing, int]
 )
 
 func init() {
 	squadWaitForHerd = activeobject.Entry(squads, "wait for herd", activeobject.Do((*squad).WaitForHerd)).WhenWaiting("herd is here", (*squad).HerdIsHere)
 	squadLeaderDone = activeobject.Procedure(squads, "leader done", activeobject.NoArg((*squad).LeaderDone))
-	squadClose = activeobject.Entry(squads, "close", activeobject.Get((*squad).Close)).WhenWaiting("herd has gone", (*squad).HerdGone)
+	squadClose = activeobject.Entry(squads, "close", (*squad).Close).WhenWaiting("herd has gone", (*squad).HerdGone)
 }

@@ -99,6 +99,47 @@ func TestALeaderThatHasNotSeenTheHerdIsNotDone(t *testing.T) {
 	})
 }
 
+func TestOfSeveralLeadersTheFirstThatIsDoneLetsTheHerdGo(t *testing.T) {
+	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
+		s, err := NewSquad(system, 2, options...)
+		require.NoError(t, err)
+		herd := func(n int) (all []activeobject.Future[none]) {
+			for i := range n {
+				all = append(all, s.SendWaitForLeader(background))
+				objecttest.Waiting(t, s.o, squadWaitForLeader, i+1)
+			}
+			return all
+		}
+		done := func(want int, went []activeobject.Future[none]) {
+			t.Helper()
+			gone, err := s.LeaderDone()
+			require.NoError(t, err)
+			require.Equal(t, want, gone)
+			for _, f := range went {
+				_, o := result(t, f)
+				require.Equal(t, passed, o)
+			}
+		}
+		for range 3 {
+			first := herd(3)
+			for range 3 {
+				require.NoError(t, s.WaitForHerd(background))
+			}
+			done(3, first)
+			done(0, nil)
+			second := herd(2)
+			done(0, nil) // of the first herd
+			_, err = s.LeaderDone()
+			require.Equal(t, misused, outcomeOf(err), "none is left that has waited")
+			require.Equal(t, 2, s.Gathered(), "they wait for a leader of their own")
+			require.NoError(t, s.WaitForHerd(background))
+			done(2, second)
+			_, err = s.LeaderDone()
+			require.Equal(t, misused, outcomeOf(err))
+		}
+	})
+}
+
 func TestAnAutomaticSquadGoesWhenLeaderAndHerdHaveCome(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		a, err := NewAuto(system, 2, options...)
@@ -182,19 +223,21 @@ func TestSquadsCanBeSelected(t *testing.T) {
 
 // squadModel is what a squad lock is to do, told naively.
 type squadModel struct {
-	trigger  int
-	auto     bool
-	gathered bool
-	herd     []int
-	leaders  []int
-	ended    map[int]outcome
-	gone     map[int]int // with so many of the herd, by leader
+	trigger int
+	auto    bool
+	seen    int // leaders that have seen the herd
+	behind  int // leaders whose herd has gone
+	herd    []int
+	leaders []int
+	ended   map[int]outcome
+	gone    map[int]int // with so many of the herd, by leader
 }
 
 func (m *squadModel) settle() {
 	for len(m.herd) >= m.trigger && len(m.leaders) > 0 {
 		i := m.leaders[0]
-		m.leaders, m.ended[i], m.gathered = m.leaders[1:], passed, true
+		m.leaders, m.ended[i] = m.leaders[1:], passed
+		m.seen++
 		if m.auto {
 			m.done(i)
 		}
@@ -202,11 +245,19 @@ func (m *squadModel) settle() {
 }
 
 func (m *squadModel) done(i int) {
-	if !m.gathered {
+	switch {
+	case m.seen > 0:
+		m.behind += m.seen - 1
+		m.seen = 0
+	case m.behind > 0:
+		m.behind--
+		m.ended[i], m.gone[i] = passed, 0
+		return
+	default:
 		m.ended[i] = misused
 		return
 	}
-	m.ended[i], m.gone[i], m.gathered = passed, len(m.herd), false
+	m.ended[i], m.gone[i] = passed, len(m.herd)
 	for _, one := range m.herd {
 		m.ended[one] = passed
 	}
