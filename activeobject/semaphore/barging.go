@@ -16,9 +16,9 @@ import (
 // forgotten by that: whoever was called does come back, whatever becomes of his
 // context, and then the next one is called for whom there is enough.
 
-// caller is the argument of a wait: the number of permits to be called for. Those who
-// are called have to come back; so it is a type that nobody else can make, in a
-// message for instance.
+// caller is the argument of the steps of an acquire: the number of permits that it is for. A
+// caller that has been called has to come back, and only then; so it is a type that no other
+// package can make, and no message can name such a step.
 type caller int
 
 // call says to a waiter that there may be enough for him.
@@ -37,7 +37,8 @@ func (p *permits) calls(n caller) bool { return int(n) <= p.free && !p.called ||
 func (p *permits) callsOne() bool { return p.free > 0 && !p.called }
 
 // take acquires n permits if they are there, and reports whether they are.
-func (p *permits) take(n int) (bool, error) {
+func (p *permits) take(c caller) (bool, error) {
+	n := int(c)
 	switch {
 	case !p.fits(n):
 		return false, p.misfit("Acquire", n)
@@ -49,14 +50,14 @@ func (p *permits) take(n int) (bool, error) {
 }
 
 // back is take of one who has been called.
-func (p *permits) back(n int) (bool, error) {
+func (p *permits) back(c caller) (bool, error) {
 	p.called = false
-	return p.take(n)
+	return p.take(c)
 }
 
 // barge are the further operations of a barging semaphore.
 type barge struct {
-	take, back   *activeobject.Operation[permits, int, bool]
+	take, back   *activeobject.Operation[permits, caller, bool]
 	wait, forOne *activeobject.Operation[permits, caller, none]
 }
 
@@ -70,14 +71,14 @@ func declareBarge(t *activeobject.Type[permits]) *barge {
 }
 
 func (b *barge) acquire(ctx context.Context, o *activeobject.Object[permits], n int) error {
-	got, err := b.take.Call(ctx, o, n)
+	got, err := b.take.Call(ctx, o, caller(n))
 	for !got && err == nil {
 		wait := b.wait
 		if n == 1 {
 			wait = b.forOne
 		}
 		if _, err = wait.Call(ctx, o, caller(n)); err == nil {
-			got, err = b.back.Call(background, o, n)
+			got, err = b.back.Call(background, o, caller(n))
 		}
 	}
 	return err
