@@ -230,6 +230,30 @@ func (s *System) Asker(sender *PID) (context.Context, bool) {
 	return r.ctx, true
 }
 
+// Gone reports whether an actor, or the sender of a request, is known to have ended: a process
+// of this one's actor system that is not registered any more, or a request made by Request that
+// has its reply. Of an actor on another machine nothing is known. It runs none of the actor's
+// code and waits for nothing, so that it may be asked with the mu of an object held.
+func (s *System) Gone(pid *PID) bool {
+	if pid == nil {
+		return false
+	}
+	actors := s.ready.Load()
+	if actors == nil {
+		return false
+	}
+	if IsRequest(pid) {
+		return s.desk.find(pid) == nil
+	}
+	const local = "nonhost" // protoactor's address of what no other machine can reach
+	registry := actors.ProcessRegistry
+	if pid.Address != local && pid.Address != registry.Address {
+		return false
+	}
+	_, there := registry.GetLocal(pid.Id)
+	return !there
+}
+
 // Follows says that the sender of a message waits for the given request, if that is of
 // the object that he has sent his message to. So circles of waiting are found through
 // messages. (If another actor has passed it on, it may have asked others too.)

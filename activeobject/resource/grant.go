@@ -20,6 +20,7 @@ type Grant[D any] struct {
 	during context.Context // nil if that is no term
 	forget func(why error) // ends the context of its holder, and what watches that; nil if there are no terms
 	watch  []func()        // end what watches its holder, before they return
+	posted bool            // it was asked for by message, with terms
 
 	// These belong to the state of the scheduler.
 	timer *time.Timer // of the lease
@@ -98,28 +99,46 @@ func During(ctx context.Context) Term {
 
 func nonsense(term, why string) Term { return func(t *terms) { t.wrong, t.why = term, why } }
 
-// apply returns a grant to ask for, and the context to ask with, which ends with the
-// grant if that has terms. What watches the holder is there before anybody waits, so
-// that who dies in the queue leaves it.
-func (s *Scheduler[D]) apply(ctx context.Context, call string, data D, all []Term) (*Grant[D], context.Context, error) {
+// parse returns the terms that the client has given, nil if it has given none.
+func (s *Scheduler[D]) parse(call, scheduler string, all []Term) (*terms, error) {
 	if len(all) == 0 {
-		return s.grant(data), ctx, nil
+		return nil, nil
 	}
-	var t terms
+	t := &terms{}
 	for _, term := range all {
 		if term == nil {
 			t.wrong, t.why = "term", "is nil: leave it out"
 		} else {
-			term(&t)
+			term(t)
 		}
 	}
 	switch {
 	case t.wrong != "":
-		return nil, nil, &activeobject.ArgumentError{Call: call, Argument: t.wrong, Problem: t.why}
+		return nil, &activeobject.ArgumentError{Call: call, Argument: t.wrong, Problem: t.why}
 	case t.holder != nil && t.holder.Err() != nil:
-		return nil, nil, &EndedError{Scheduler: s.o.Name(), Reason: ContextEnded, Cause: context.Cause(t.holder)}
+		return nil, &EndedError{Scheduler: scheduler, Reason: ContextEnded, Cause: context.Cause(t.holder)}
+	}
+	return t, nil
+}
+
+// apply returns a grant to ask for, and the context to ask with, which ends with the
+// grant if that has terms. What watches the holder is there before the request waits, so
+// that a client that dies in the queue leaves it.
+func (s *Scheduler[D]) apply(ctx context.Context, call string, data D, all []Term) (*Grant[D], context.Context, error) {
+	if len(all) == 0 {
+		return s.grant(data), ctx, nil
+	}
+	t, err := s.parse(call, s.o.Name(), all)
+	if err != nil {
+		return nil, nil, err
 	}
 	g := s.grant(data)
+	return g, g.begin(ctx, t), nil
+}
+
+// begin has the holder watched, as the terms say, and returns a context that ends with
+// the grant.
+func (g *Grant[D]) begin(ctx context.Context, t *terms) context.Context {
 	g.lease, g.during = t.lease, t.holder
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched, unwatch := context.WithCancel(context.Background())
@@ -133,13 +152,15 @@ func (s *Scheduler[D]) apply(ctx context.Context, call string, data D, all []Ter
 		g.watch = append(g.watch, func() { off(); stop() })
 	}
 	if t.pid != nil {
-		watch(s.system.AfterEnd(t.pid, func() { g.end(ActorEnded, fmt.Errorf("%v has ended", t.pid)) }))
+		watch(g.scheduler.system.AfterEnd(t.pid, func() { g.end(ActorEnded, hasEnded(t.pid)) }))
 	}
 	if t.holder != nil {
 		watch(context.AfterFunc(t.holder, func() { g.end(ContextEnded, context.Cause(t.holder)) }))
 	}
-	return g, ctx, nil
+	return ctx
 }
+
+func hasEnded(pid *actor.PID) error { return fmt.Errorf("%v has ended", pid) }
 
 // unwatch ends what watches the holder, if anything does. It is called by who has been
 // given the grant, or would have been.
@@ -188,6 +209,7 @@ const (
 	LeaseOver    Reason = "its lease is over"
 	ActorEnded   Reason = "its holder has ended"
 	ContextEnded Reason = "the context of its holder has ended"
+	Restarted    Reason = "the scheduler has been restarted"
 )
 
 // EndedError says that a grant has ended before, and why.
@@ -208,8 +230,8 @@ func (e *EndedError) Error() string {
 // Unwrap returns the cause.
 func (e *EndedError) Unwrap() error { return e.Cause }
 
-// ForeignError says that what should have been done is no grant of a scheduler: nil, a
-// zero Grant, or a copy of one.
+// ForeignError says that what should have been done is no grant of the scheduler: nil, a
+// zero Grant, a copy of one, or another scheduler's.
 type ForeignError struct {
 	Scheduler string // that it was to be done at; empty if it belongs to none
 }

@@ -35,7 +35,7 @@ func LIFO[D any]() *Policy[D] { return &Policy[D]{option: activeobject.LIFO()} }
 
 // ByPriority is the policy by which the greatest priority comes first, and among equals
 // who came first. The priority is asked for once, by the client's goroutine, before it
-// waits.
+// waits; for a client that enters by message, by the scheduler.
 func ByPriority[D any](priority func(data D) int) *Policy[D] {
 	if priority == nil {
 		return &Policy[D]{lacks: "is ByPriority of a nil function: pass one that returns the priority of the data"}
@@ -69,7 +69,7 @@ func Choosing[D any](choose func(waiting []Client[D]) int) *Policy[D] {
 	return &Policy[D]{option: activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
 		waiting := make([]Client[D], len(eligible))
 		for i, c := range eligible {
-			if c.Operation != enter {
+			if !enters(c) {
 				return i
 			}
 			waiting[i] = clientOf[D](c)
@@ -78,18 +78,25 @@ func Choosing[D any](choose func(waiting []Client[D]) int) *Policy[D] {
 	})}
 }
 
-// ordered is an order of clients. Requests that are none, by which a grant ends, go
-// before those that are.
+// ordered is an order of clients. Requests that are none, by which a grant ends or a client
+// that has sent a message begins to wait, go before those that are.
 func ordered(before func(a, b *activeobject.Candidate) bool) activeobject.Option {
 	return activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
-		if a.Operation != enter || b.Operation != enter {
-			return a.Operation != enter && b.Operation == enter
+		if !enters(a) || !enters(b) {
+			return !enters(a) && enters(b)
 		}
 		return before(a, b)
 	})
 }
 
-func grantOf[D any](c *activeobject.Candidate) *Grant[D] { return c.Argument.(*Grant[D]) }
+// enters reports whether the request waits for the resource.
+func enters(c *activeobject.Candidate) bool {
+	return c.Operation == enterByCall || c.Operation == enterByMessage
+}
+
+func grantOf[D any](c *activeobject.Candidate) *Grant[D] {
+	return c.Argument.(interface{ asked() *Grant[D] }).asked()
+}
 
 func clientOf[D any](c *activeobject.Candidate) Client[D] {
 	return Client[D]{Client: c.Client, Data: grantOf[D](c).data, Arrival: c.Arrival, Deadline: c.Deadline}

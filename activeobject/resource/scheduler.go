@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"github.com/sluice-go/sluice/activeobject"
@@ -17,12 +18,17 @@ type Scheduler[D any] struct {
 	ops    *operations[D]
 	policy *Policy[D]
 	system *actor.System
+	made   chan struct{} // closed when New has set o; a message may come before
+	desk   *desk[D]      // the last state; for the factory
 }
 
 // New returns a scheduler for a resource that is available. It fails with
 // *activeobject.ArgumentError if the policy is nil, or has been given a nil function,
 // or else as activeobject.New does. (An option that orders requests has no effect: the
 // policy does.)
+//
+// If a supervisor restarts the scheduler, the grant of its holder ends, and the clients that
+// wait go on waiting.
 func New[D any](system *actor.System, policy *Policy[D], options ...activeobject.Option) (*Scheduler[D], error) {
 	const call = "resource.New"
 	switch {
@@ -33,11 +39,29 @@ func New[D any](system *actor.System, policy *Policy[D], options ...activeobject
 	}
 	ops := activeobject.Instance(declare[D])
 	options = append(options[:len(options):len(options)], policy.option)
-	o, err := activeobject.New(system, ops.typ, &desk[D]{}, options...)
+	s := &Scheduler[D]{ops: ops, policy: policy, system: system, made: make(chan struct{})}
+	defer close(s.made)
+	o, err := activeobject.NewFrom(system, ops.typ, s.renew, options...)
 	if err != nil {
 		return nil, err
 	}
-	return &Scheduler[D]{o, ops, policy, system}, nil
+	s.o = o
+	return s, nil
+}
+
+// renew is the factory: it makes the state of a resource that is available. Neither a body
+// nor another renew runs at the same time.
+func (s *Scheduler[D]) renew() (*desk[D], error) {
+	if s.desk != nil && s.desk.holder != nil {
+		g := s.desk.holder
+		why := &EndedError{Scheduler: s.desk.ObjectName(), Reason: Restarted}
+		s.desk.End(ending[D]{g, why})
+		if g.forget != nil {
+			g.forget(why)
+		}
+	}
+	s.desk = &desk[D]{scheduler: s}
+	return s.desk, nil
 }
 
 // Enter waits until the resource is granted to the caller. If ctx ends first it never
@@ -51,7 +75,7 @@ func (s *Scheduler[D]) Enter(ctx context.Context, data D, terms ...Term) (*Grant
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.ops.enter.Call(ctx, s.o, g)
+	_, err = s.ops.grant.Call(ctx, s.o, entering[D]{g})
 	return g.entered(ctx, err)
 }
 
@@ -62,7 +86,7 @@ func (s *Scheduler[D]) TryEnter(ctx context.Context, data D, terms ...Term) (*Gr
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.ops.enter.Try(ctx, s.o, g)
+	_, err = s.ops.grant.Try(ctx, s.o, entering[D]{g})
 	return g.entered(ctx, err)
 }
 
@@ -73,7 +97,7 @@ func (s *Scheduler[D]) SendEnter(ctx context.Context, data D, terms ...Term) act
 	if err != nil {
 		return actor.Settled[*Grant[D]](nil, err)
 	}
-	f := s.ops.enter.Send(ctx, s.o, g)
+	f := s.ops.grant.Send(ctx, s.o, entering[D]{g})
 	if g.forget == nil {
 		return f
 	}
@@ -81,8 +105,8 @@ func (s *Scheduler[D]) SendEnter(ctx context.Context, data D, terms ...Term) act
 }
 
 // EnterCase is Enter as a case for activeobject.Select, without terms.
-func (s *Scheduler[D]) EnterCase(data D) *activeobject.Case[desk[D], *Grant[D], *Grant[D]] {
-	return s.ops.enter.Case(s.o, s.grant(data))
+func (s *Scheduler[D]) EnterCase(data D) *activeobject.Case[desk[D], entering[D], *Grant[D]] {
+	return s.ops.grant.Case(s.o, entering[D]{s.grant(data)})
 }
 
 // With runs f while the caller holds the resource, and gives it back when f has
@@ -99,7 +123,7 @@ func (s *Scheduler[D]) With(ctx context.Context, data D, f func(context.Context)
 	if err != nil {
 		return err
 	}
-	_, err = s.ops.enter.Call(ctx, s.o, g)
+	_, err = s.ops.grant.Call(ctx, s.o, entering[D]{g})
 	if _, err := g.entered(ctx, err); err != nil {
 		return err
 	}
@@ -112,7 +136,7 @@ func (s *Scheduler[D]) With(ctx context.Context, data D, f func(context.Context)
 }
 
 // Waiting returns how many clients wait. It does not wait for anything.
-func (s *Scheduler[D]) Waiting() int { return s.ops.enter.Waiting(s.o) }
+func (s *Scheduler[D]) Waiting() int { return s.ops.grant.Waiting(s.o) + s.ops.admit.Waiting(s.o) }
 
 // Object returns the shared object, to explain, observe, address or stop it.
 func (s *Scheduler[D]) Object() *activeobject.Object[desk[D]] { return s.o }
@@ -126,18 +150,35 @@ func (s *Scheduler[D]) grant(data D) *Grant[D] {
 	return g
 }
 
-// desk is the state: who has the resource.
-type desk[D any] struct {
-	activeobject.Queues
-	holder *Grant[D]
+// Request is the argument of the operation "enter", by which an actor enters by message:
+//
+//	c.Request(printer.Object().PID(), &actor.Invoke{
+//		Operation: "enter",
+//		Argument:  resource.Request[job]{Data: job{pages: 3}, Terms: []resource.Term{resource.Watched(c.Self())}},
+//	})
+//
+// The reply is its *Grant, which is given back by its Done or SendDone, or as the argument of
+// the operation "done". The terms begin with the grant: if one of them has ended by then the
+// reply is the *EndedError.
+type Request[D any] struct {
+	Data  D
+	Terms []Term
 }
 
-// Available is the guard of those who wait to enter.
+// desk is the state: which grant has the resource.
+type desk[D any] struct {
+	activeobject.Queues
+	scheduler *Scheduler[D]
+	holder    *Grant[D]
+}
+
+// Available is the guard of the requests to enter.
 func (d *desk[D]) Available() bool { return d.holder == nil }
 
-// Enter makes g the grant that has the resource, unless its holder has died while he waited.
-func (d *desk[D]) Enter(g *Grant[D]) (*Grant[D], error) {
-	if g.ended == nil && g.during != nil && g.during.Err() != nil { // nobody has told yet
+// Enter makes g the grant that has the resource, unless its holder has died while it waited.
+func (d *desk[D]) Enter(e entering[D]) (*Grant[D], error) {
+	g := e.grant
+	if g.ended == nil && g.during != nil && g.during.Err() != nil { // nothing has told yet
 		g.ended = &EndedError{Scheduler: d.ObjectName(), Reason: ContextEnded, Cause: context.Cause(g.during)}
 	}
 	if g.ended != nil { // its holder has died while it waited
@@ -150,15 +191,67 @@ func (d *desk[D]) Enter(g *Grant[D]) (*Grant[D], error) {
 	return g, nil
 }
 
-// Done takes the resource back from its holder, and from nobody else.
+// EnterByMessage has a client that has sent a message wait for the resource.
+func (d *desk[D]) EnterByMessage(r Request[D]) (*Grant[D], error) {
+	s := d.scheduler
+	t, err := s.parse("enter", d.ObjectName(), r.Terms)
+	if err != nil {
+		return nil, err
+	}
+	g, err := d.appraise(r.Data)
+	if err != nil {
+		return nil, err
+	}
+	return s.ops.admit.Requeue(admitting[D]{g, t}, activeobject.KeepPlace)
+}
+
+// appraise returns a grant to ask for. A priority that panics is no failure of the scheduler,
+// as it is none where the client asks for it.
+func (d *desk[D]) appraise(data D) (g *Grant[D], err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &activeobject.PolicyError{Object: d.ObjectName(), Policy: "ByPriority", Value: value, Stack: debug.Stack()}
+		}
+	}()
+	return d.scheduler.grant(data), nil
+}
+
+// Admit is Enter for a client that has sent a message. Its holder is watched from now on, and
+// not while it waits: the request may be withdrawn without a body that would end the watch.
+func (d *desk[D]) Admit(ctx context.Context, a admitting[D]) (*Grant[D], error) {
+	g, t := a.grant, a.terms
+	if t != nil {
+		if t.pid != nil && d.scheduler.system.Gone(t.pid) {
+			return nil, &EndedError{Scheduler: d.ObjectName(), Reason: ActorEnded, Cause: hasEnded(t.pid)}
+		}
+		<-d.scheduler.made // or the end of the grant would find no object
+		if d.scheduler.o == nil {
+			return nil, &activeobject.StoppedError{Object: d.ObjectName()}
+		}
+		g.begin(context.Background(), t)
+		g.posted = true
+	}
+	got, err := d.Enter(entering[D]{g})
+	if err != nil {
+		g.unwatch()
+	}
+	return got, err
+}
+
+// Done takes the resource back from its holder, and from no other grant.
 func (d *desk[D]) Done(g *Grant[D]) (none, error) {
 	switch {
+	case g == nil || g.scheduler != d.scheduler: // another scheduler's belongs to that one's state
+		return none{}, &ForeignError{Scheduler: d.ObjectName()}
 	case g.ended != nil:
 		return none{}, g.ended
 	case d.holder != g:
 		return none{}, &ForeignError{Scheduler: d.ObjectName()}
 	}
 	d.End(ending[D]{g, &EndedError{Scheduler: d.ObjectName(), Reason: WasDone}})
+	if g.posted {
+		go g.unwatch() // it may be done by message, too, and then no call of Done would
+	}
 	return none{}, nil
 }
 
@@ -176,28 +269,50 @@ func (d *desk[D]) End(e ending[D]) {
 	}
 }
 
-// ending is a grant, and why it ends.
-type ending[D any] struct {
-	grant *Grant[D]
-	why   *EndedError
-}
+// The arguments of what clients do not ask for by name, in types that no message can bring.
+type (
+	// entering is a grant that is asked for.
+	entering[D any] struct{ grant *Grant[D] }
+	// admitting is a grant that has been asked for by message.
+	admitting[D any] struct {
+		grant *Grant[D]
+		terms *terms // nil if there are none
+	}
+	// ending is a grant, and why it ends.
+	ending[D any] struct {
+		grant *Grant[D]
+		why   *EndedError
+	}
+)
 
-// operations are those of the schedulers of one type of data.
+func (e entering[D]) asked() *Grant[D]  { return e.grant }
+func (a admitting[D]) asked() *Grant[D] { return a.grant }
+
+// operations are those of the schedulers of one type of data. By message a client asks for
+// enter and done.
 type operations[D any] struct {
 	typ   *activeobject.Type[desk[D]]
-	enter *activeobject.Operation[desk[D], *Grant[D], *Grant[D]]
+	enter *activeobject.Operation[desk[D], Request[D], *Grant[D]]
 	done  *activeobject.Operation[desk[D], *Grant[D], none]
+	grant *activeobject.Operation[desk[D], entering[D], *Grant[D]]
+	admit *activeobject.Operation[desk[D], admitting[D], *Grant[D]]
 	end   *activeobject.Operation[desk[D], ending[D], none]
 }
 
-const enter = "enter"
+// The operations in which requests wait for the resource.
+const (
+	enterByCall    = "enter by call"
+	enterByMessage = "enter by message"
+)
 
 func declare[D any]() *operations[D] {
 	t := activeobject.NewType[desk[D]]("resource")
 	return &operations[D]{
 		typ:   t,
-		enter: activeobject.Entry(t, enter, (*desk[D]).Enter).When("available", (*desk[D]).Available),
+		enter: activeobject.Procedure(t, "enter", (*desk[D]).EnterByMessage),
 		done:  activeobject.Procedure(t, "done", (*desk[D]).Done),
+		grant: activeobject.Entry(t, enterByCall, (*desk[D]).Enter).When("available", (*desk[D]).Available),
+		admit: activeobject.EntryCtx(t, enterByMessage, (*desk[D]).Admit).When("available", (*desk[D]).Available),
 		end:   activeobject.Procedure(t, "end", activeobject.Put((*desk[D]).End)),
 	}
 }
