@@ -39,8 +39,8 @@ type Alternative interface {
 	// snatch makes the call if its object is free and its guard holds. If it is not
 	// made, unsure says that it might be able to run at once all the same.
 	snatch(ctx context.Context) (made, unsure bool)
-	// try makes the call if that need not wait for a guard. The error is that of the
-	// context, which has ended.
+	// try makes the call if that need not wait for a guard, or for the caller itself. The
+	// error is that of the context, which has ended.
 	try(ctx context.Context) (made bool, err error)
 	// join makes the call one of a selection. It reports false if it has its result
 	// instead, an error.
@@ -86,9 +86,12 @@ var ErrNotChosen = errors.New("sluice: select: another case was chosen")
 // Otherwise as the last case, Select does not wait: each call in turn is made as by
 // Try.
 //
+// A call to an object that waits for the caller, such as the one whose body calls
+// Select, cannot run: it is passed over, with Otherwise or without. Without Otherwise,
+// Select fails with *DeadlockError if all are like that.
+//
 // Select itself fails, with -1 and without any call having been made, with the
-// context's error, with *DeadlockError if all objects wait for the caller, and with
-// a *SelectError if there is no case, one of them is nil or is there twice, or
+// context's error, with that *DeadlockError, and with a *SelectError if there is no case, one of them is nil or is there twice, or
 // Otherwise is not the last.
 func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	if err := checkCases(cases); err != nil {
@@ -198,7 +201,8 @@ func (c *Case[T, A, R]) try(ctx context.Context) (bool, error) {
 	p := passage{history: new(history)}
 	r, err := c.op.enter(ctx, c.o, c.arg, attempting, &p)
 	if err != nil && p.history.undone { // else a body may have returned such an error, that of a Try of its own
-		if _, refused := err.(*RefusedError); refused {
+		switch err.(type) {
+		case *RefusedError, *DeadlockError:
 			return false, nil
 		}
 		if err := ctx.Err(); err != nil {

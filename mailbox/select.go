@@ -18,7 +18,12 @@ import (
 // an owner who meets one of them in between drops it. So whoever can know that one
 // has been chosen finds the others gone.
 //
-// That includes those that are still to be handed in. The caller looks at the winner
+// Nothing fails between the claim and the start, or else no case could be chosen any more: an
+// owner claims in the last question that the kernel asks (see kernel.grant), and the start
+// follows under the same hold of mu. So a winner has started, or failed; and if it waits it has
+// been requeued.
+//
+// Claiming includes those that are still to be handed in. The caller looks at the winner
 // in the step in which he hands in a request, and the winner's thread takes the mu of
 // every object, whether the request is there already or not: either it comes later
 // and finds the request, or its claim came first and is seen.
@@ -110,21 +115,15 @@ func (s *Selection) quit() bool {
 	return true
 }
 
-// quit implements quitter: the caller gives up, also if one has been claimed, but waits: it has been requeued, and remains
-// the winner; or it has not started.
+// quit implements quitter: the caller gives up, also if one has been claimed, but waits: it has
+// been requeued, and remains the winner.
 func (c *choice) quit() bool {
 	s := c.of
 	if s.quit() {
 		return true
 	}
 	w := s.winner.Load()
-	if w == nobody || !w.quit() {
-		return false
-	}
-	if s.clear(w); w.trail() == nil {
-		s.winner.Store(nobody)
-	}
-	return true
+	return w != nobody && w.quit()
 }
 
 // doom implements quitter.
@@ -257,11 +256,9 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		if s.quit() {
 			return ctx.Err()
 		}
-		// One has been claimed. It waits nevertheless if it has been requeued, or if
-		// whoever claimed it has died in a guard that it had to ask then.
+		// One has been claimed. It waits nevertheless if it has been requeued.
 		w := s.winner.Load()
 		if w != nobody && w.box.Load().Withdraw(w) {
-			w.retire()
 			w.lapse(ctx.Err())
 			w.ended = true
 			return nil
@@ -285,5 +282,6 @@ func (s *Selection) Forsake() {
 	}
 	if w := s.winner.Load(); w != nobody {
 		w.Forsake()
+		s.clear(w) // also if it will not run
 	}
 }

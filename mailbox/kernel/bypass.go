@@ -41,16 +41,26 @@ func (k *Kernel) bypasses(r *Request) int {
 // who they are. Those that something running conflicts with count as open unless they
 // are known to be false: a stream of functions must not starve an entry whose guard
 // holds.
+//
+// It first asks and then counts, in one step of the kernel. Counting evaluates nothing: the
+// guards' answers still stand, and those of scoped operations, whose predicates would be
+// asked again, have been noted in passes.
 func (k *Kernel) bypass(r *Request, count bool) {
 	if k.counts() == 0 {
 		return
+	}
+	if !count {
+		clear(k.passes) // of a start that something has failed before
+		k.passes = k.passes[:0]
 	}
 	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
 		q := &k.queues[op]
 		wall := k.barred(op)
 		switch {
 		case q.scoped:
-			k.bypassEach(op, r, count)
+			if !count {
+				k.bypassEach(op, r)
+			}
 		case q.each:
 			for w := q.inside.first; w != nil && w.seq < r.seq; {
 				next := w.next
@@ -73,7 +83,15 @@ func (k *Kernel) bypass(r *Request, count bool) {
 			}
 		}
 	}
-	if k.rules.AllCompatible && count {
+	if !count {
+		return
+	}
+	for _, w := range k.passes {
+		k.overtake(w)
+	}
+	clear(k.passes) // pin none
+	k.passes = k.passes[:0]
+	if k.rules.AllCompatible {
 		k.overtakeOutside(r)
 	}
 }

@@ -59,6 +59,60 @@ func TestWhoFailsWhenHeIsBypassedIsToldBeforeAnybodyStarts(t *testing.T) {
 	require.Equal(t, 1, k.Bypassed(bypassed))
 }
 
+// counting is an object whose guard holds, and which counts what it is asked.
+type counting struct{ asked int }
+
+func (c *counting) AskState(int) (string, error)               { c.asked++; return "", nil }
+func (c *counting) AskRequest(*kernel.Request) (string, error) { c.asked++; return "", nil }
+func (c *counting) Clash(int, *kernel.Request, *kernel.Request) (bool, error) {
+	c.asked++
+	return false, nil
+}
+
+// May can commit the caller to the start, as a selection does that is claimed. So it is asked
+// last: whatever has to be evaluated for the start has been by then, and cannot fail any more.
+func TestNothingIsEvaluatedBetweenMayAndTheStart(t *testing.T) {
+	exclusive := guards.Exclusive("get", "stop")
+	never := guards.Pair(guards.Name("get"), guards.Name("get"), func(a, b any) bool { return false })
+	for name, table := range map[string]guards.Table{"exclusive": exclusive, "by predicate": exclusive.OnlyIf(never)} {
+		t.Run(name, func(t *testing.T) {
+			c := &counting{}
+			k := kernel.New(&kernel.Rules{
+				Operations: []kernel.Operation{
+					{Name: "get", Kind: kernel.Entry, Guard: "true", Looks: guards.AtArgument},
+					{Name: "stop", Kind: kernel.Procedure},
+				},
+				Conflicts: table,
+				Policy:    kernel.LIFO,
+				MaxBypass: 2,
+			}, c)
+			request := func() *kernel.Request {
+				return &kernel.Request{Claim: &kernel.Claim{Extents: make([]guards.Extent, len(table.Scopes()))}}
+			}
+			if table.Within(0, 0) >= 0 {
+				starts(t, k, request()) // of which the others are to be compared with
+			}
+			k.Hold()
+			old, young := request(), request()
+			k.Arrive(old)
+			k.Arrive(young)
+			r, _ := k.Next()
+			require.Nil(t, r)
+			k.Free(false)
+			before := c.asked
+			var by int // how much has been asked when may is
+			for _, thread := range []bool{false, true} {
+				r, err := k.NextFor(func(*kernel.Request) bool { by = c.asked; return thread })
+				require.Same(t, young, r)
+				require.Equal(t, thread, err == nil)
+				require.Equal(t, by, c.asked)
+				require.Greater(t, by, before)
+				require.Equal(t, thread, k.Bypassed(old) == 1)
+			}
+		})
+	}
+}
+
 // vague is an object whose guards are false, until they hold; and that of one request
 // does not come back then.
 type vague struct {

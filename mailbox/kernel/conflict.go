@@ -491,9 +491,9 @@ func (k *Kernel) aheadEach(op int, r *Request) *Request {
 	return nil
 }
 
-// bypassEach is bypass for those of a scoped operation. If somebody fails, perhaps with
-// others who share a guard, nobody starts, and it does not go on.
-func (k *Kernel) bypassEach(op int, r *Request, count bool) {
+// bypassEach finds out whom of a scoped operation the start of r bypasses. If one fails,
+// perhaps with others who share a guard, nothing starts, and it does not go on.
+func (k *Kernel) bypassEach(op int, r *Request) {
 	failed := k.failed.last
 	for w := range k.considered(op) {
 		if w.seq >= r.seq {
@@ -503,8 +503,8 @@ func (k *Kernel) bypassEach(op int, r *Request, count bool) {
 		if k.failed.last != failed {
 			return
 		}
-		if open && count {
-			k.overtake(w)
+		if open {
+			k.passes = append(k.passes, w)
 		}
 	}
 }

@@ -128,6 +128,7 @@ type Kernel struct {
 	index  *index
 	scopes []guards.Scope
 	way    []*Request // scratch space of walk
+	passes []*Request // whom a start bypasses, as bypass has found
 	asks   uint64     // answers of guards that have been noted for requests that wait inside
 }
 
@@ -344,17 +345,23 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 }
 
 // grant starts r, which waits, if may allows it.
+//
+// May is the last that is asked: it may commit the caller to the start, as a selection
+// does that is claimed for r. So the guards of those whom r passes are evaluated before,
+// one of which may fail, and after it nothing is evaluated.
 func (k *Kernel) grant(r *Request, may func(*Request) bool) (*Request, error) {
+	if k.counts() > 0 {
+		// If one has failed, that is told before anything starts; and r, which may have
+		// failed by that, is considered again.
+		if k.bypass(r, false); k.failed.first != nil {
+			return k.Failed()
+		}
+	}
 	if may != nil && !may(r) {
 		k.rests++
 		return r, ErrNoThread
 	}
 	if k.counts() > 0 {
-		// Before anybody is counted: who has failed is told before anybody starts, and
-		// r, which may have failed by that, is considered again.
-		if k.bypass(r, false); k.failed.first != nil {
-			return k.Failed()
-		}
 		k.bypass(r, true)
 	}
 	k.leave(r)

@@ -421,13 +421,13 @@ func (s *reference) next() (*call, error) {
 }
 
 func (s *reference) grant(c *call) (*call, error) {
-	if s.noThread[c.op] {
-		s.rest()
-		return c, kernel.ErrNoThread
-	}
 	if s.bypass(c, false); len(s.failed) > 0 { // who has failed is told before anybody starts
 		failed := s.nextFailed()
 		return failed, failed.err
+	}
+	if s.noThread[c.op] {
+		s.rest()
+		return c, kernel.ErrNoThread
 	}
 	s.start(c)
 	return c, nil
