@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -195,4 +196,41 @@ func TestOneKeyOfManyIsOpenedByOneQuestion(t *testing.T) {
 			require.Equal(t, keys-3, k.Waiting(enter))
 		})
 	}
+}
+
+// A withdrawal looks at its own key: it costs no more if there are sixteen times as many
+// keys whose first request has left, but for what memory costs.
+func TestAWithdrawalFromAFamilyCostsTheSameHoweverManyKeysThereAre(t *testing.T) {
+	const few, many, tries = 1_000, 16_000, 5
+	withdrawal := func(keys int) time.Duration {
+		f, rules := newKeyed()
+		k := kernel.New(rules, f)
+		var all []*kernel.Request
+		for range 2 {
+			for key := range keys {
+				all = append(all, arrivals(k, enter, key)...)
+			}
+		}
+		for r, _ := k.Next(); r != nil; r, _ = k.Next() {
+			t.Fatal("all keys are closed")
+		}
+		began := time.Now()
+		for _, r := range all {
+			require.True(t, k.Withdraw(r))
+		}
+		return time.Since(began) / time.Duration(len(all))
+	}
+	var few1, many1 time.Duration
+	for range tries { // the least is what it costs when nothing else needs the processor
+		if one := withdrawal(few); few1 == 0 || one < few1 {
+			few1 = one
+		}
+		if one := withdrawal(many); many1 == 0 || one < many1 {
+			many1 = one
+		}
+		if many1 < 8*few1 {
+			return
+		}
+	}
+	t.Errorf("a withdrawal takes %v of %d keys, and %v of %d", few1, few, many1, many)
 }

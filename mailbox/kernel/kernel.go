@@ -120,7 +120,7 @@ type Kernel struct {
 	misfits  []*Request  // what a policy has failed about, in pick
 	misfit   error
 	spare    []*line // for families
-	loose    []*line // without a place among those of their family
+	loose    lines   // without a place among those of their family
 	cursors  *Cursor // inspections under way
 	found    bool    // see Found
 
@@ -300,7 +300,7 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if k.closed != nil {
 			return k.evict()
 		}
-		if len(k.loose) > 0 {
+		if k.loose.first != nil {
 			k.tidy()
 		}
 		if len(k.checks) > 0 {

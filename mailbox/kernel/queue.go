@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/guards"
@@ -74,7 +73,38 @@ type line struct {
 	// counted.
 	passed  []uint64
 	failing bool // all of it: it is not worth a new place
-	loose   bool // has no place: see Kernel.loosen
+
+	// Among the lines without a place: see Kernel.loosen.
+	loose         bool
+	before, after *line
+}
+
+// lines is a doubly linked list through the lines themselves, in the order in which they
+// joined, so that joining and leaving cost the same however many there are.
+type lines struct{ first, last *line }
+
+func (a *lines) push(l *line) {
+	l.loose, l.before, l.after = true, a.last, nil
+	if a.last == nil {
+		a.first = l
+	} else {
+		a.last.after = l
+	}
+	a.last = l
+}
+
+func (a *lines) remove(l *line) {
+	if l.before == nil {
+		a.first = l.after
+	} else {
+		l.before.after = l.after
+	}
+	if l.after == nil {
+		a.last = l.before
+	} else {
+		l.after.before = l.before
+	}
+	l.loose, l.before, l.after = false, nil, nil
 }
 
 // lineOf returns the line in which r waits or is to wait.
@@ -182,8 +212,7 @@ func (k *Kernel) displace(q *queue, l *line) {
 		q.lines.remove(l.node)
 	}
 	if l.loose {
-		l.loose = false
-		k.loose = slices.DeleteFunc(k.loose, func(o *line) bool { return o == l })
+		k.loose.remove(l)
 	}
 }
 
@@ -204,15 +233,14 @@ func (k *Kernel) loosen(q *queue, l *line) {
 	case l.failing || l.loose || l.placed && l.r == first:
 	default:
 		k.displace(q, l)
-		l.r, l.loose = first, true
-		k.loose = append(k.loose, l)
+		l.r = first
+		k.loose.push(l)
 	}
 }
 
 // tidy puts lines that have lost their first request into their new places.
 func (k *Kernel) tidy() {
-	for len(k.loose) > 0 {
-		l := k.loose[0]
+	for l := k.loose.first; l != nil; l = k.loose.first {
 		first := l.tree.first().r
 		k.place(&k.queues[first.Op], l)
 	}
