@@ -58,6 +58,10 @@ type Threads interface {
 	// false, and reserves the next one that is free, when it is this object's turn: it
 	// calls Offer then.
 	Take(m *Mailbox) bool
+	// Forget is called when the object has ended, with its mu held: it needs no thread any
+	// more, and is not to be kept. If it reports true there will be no Offer that Take has
+	// promised; if false there was no promise, or the Offer is on its way.
+	Forget(m *Mailbox) bool
 	// Return gives back a thread that was reserved. If it is not wanted any more since
 	// what has run there has ended, that is the task; it has only to return. Otherwise the
 	// task is nil: there has been none, or its body waits. Return may call Offer of any
@@ -185,6 +189,14 @@ func (m *Mailbox) reserve() bool {
 	}
 	x.spare++
 	return true
+}
+
+// forget has the object, which has ended, kept by nothing that lends threads. The caller
+// holds mu.
+func (m *Mailbox) forget() {
+	if f := m.config.Fan; f != nil && f.Threads != nil && m.fanned().asked && f.Threads.Forget(m) {
+		m.fanned().asked = false
+	}
 }
 
 // begun counts r, which has been started, as running, and returns the thread that it has

@@ -506,6 +506,7 @@ func (m *Mailbox) released() {
 	m.still()
 	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits())) { // or else those that wait may yet be served
 		c.over = true
+		m.forget()
 		close(c.idle)
 		m.host.Ended()
 	}

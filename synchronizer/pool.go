@@ -1,6 +1,7 @@
 package synchronizer
 
 import (
+	"container/list"
 	"fmt"
 	"sync"
 
@@ -26,9 +27,10 @@ type Pool struct {
 	workers actor.Dispatcher
 
 	mu      sync.Mutex
-	busy    int                // threads that are reserved
-	kept    int                // of these, those of requests that wait: see Monitor
-	waiting []*mailbox.Mailbox // that have been told to wait, each once
+	busy    int       // threads that are reserved
+	kept    int       // of these, those of requests that wait: see Monitor
+	waiting list.List // of *mailbox.Mailbox: that have been told to wait, each once
+	places  map[*mailbox.Mailbox]*list.Element
 }
 
 // NewPool returns a pool of n threads, which are among the warm goroutines of the system,
@@ -63,22 +65,42 @@ func (p *Pool) Take(m *mailbox.Mailbox) bool {
 		p.busy++
 		return true
 	}
-	p.waiting = append(p.waiting, m)
+	if p.places == nil {
+		p.places = map[*mailbox.Mailbox]*list.Element{}
+	}
+	p.places[m] = p.waiting.PushBack(m)
 	return false
+}
+
+// Forget implements mailbox.Threads.
+func (p *Pool) Forget(m *mailbox.Mailbox) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leave(m)
+}
+
+// leave takes an object out of the line, and reports whether it was there. The caller holds mu.
+func (p *Pool) leave(m *mailbox.Mailbox) bool {
+	place := p.places[m]
+	if place == nil {
+		return false
+	}
+	p.waiting.Remove(place)
+	delete(p.places, m)
+	return true
 }
 
 // Return implements mailbox.Threads. Of who waits, the first gets the thread, unless there
 // are too many as it is.
 func (p *Pool) Return(mailbox.Task) {
 	p.mu.Lock()
-	if len(p.waiting) == 0 || p.busy > p.size {
+	if p.waiting.Len() == 0 || p.busy > p.size {
 		p.busy--
 		p.mu.Unlock()
 		return
 	}
-	first := p.waiting[0]
-	p.waiting[0] = nil
-	p.waiting = p.waiting[1:]
+	first := p.waiting.Front().Value.(*mailbox.Mailbox)
+	p.leave(first)
 	p.mu.Unlock()
 	first.Offer()
 }

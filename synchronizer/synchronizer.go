@@ -94,7 +94,8 @@ func limit(n int, hard bool) activeobject.Option {
 // spawned lends a new goroutine to every request.
 type spawned struct{}
 
-func (spawned) Dispatch(t mailbox.Task)    { go t.Run() }
-func (spawned) Take(*mailbox.Mailbox) bool { return true }
-func (spawned) Return(mailbox.Task)        {}
-func (spawned) Retake()                    {}
+func (spawned) Dispatch(t mailbox.Task)      { go t.Run() }
+func (spawned) Take(*mailbox.Mailbox) bool   { return true }
+func (spawned) Forget(*mailbox.Mailbox) bool { return false }
+func (spawned) Return(mailbox.Task)          {}
+func (spawned) Retake()                      {}
