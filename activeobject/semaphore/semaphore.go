@@ -2,7 +2,7 @@ package semaphore
 
 import (
 	"context"
-	"sync/atomic"
+	"errors"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
@@ -11,41 +11,50 @@ import (
 // permits is the state of a counting semaphore.
 type permits struct {
 	activeobject.Queues
-	size   atomic.Int64 // changed by bodies only; clients look at it, too
-	free   int          // less than none, maybe, after a resize
-	called bool         // somebody is on his way to look once more: see barge
+	size   int
+	free   int  // negative, maybe, after a resize
+	called bool // a caller is on its way to look once more: see barge
 }
 
-func (p *permits) most() int { return int(p.size.Load()) }
-func (p *permits) held() int { return p.most() - p.free }
+func (p *permits) held() int { return p.size - p.free }
 
 // available returns how many are free.
 func (p *permits) available() int { return max(p.free, 0) }
 
 // enough is open for all that need not wait, those included that are to fail.
-func (p *permits) enough(n int) bool { return n <= p.free || !p.fits(n) }
+func (p *permits) enough(c caller) bool { return int(c) <= p.free || !p.fits(int(c)) }
 
 // fits reports whether it makes sense to wait for n.
-func (p *permits) fits(n int) bool { return n > 0 && n <= p.most() }
+func (p *permits) fits(n int) bool { return n > 0 && n <= p.size }
 
-// misfit returns the error of who asks for n, unless they fit after all: to a client the
-// size may have changed since he looked.
-func (p *permits) misfit(call string, n int) error {
+// misfit returns the error of a request for n that does not fit.
+func (p *permits) misfit(n int) error {
 	if n < 1 {
-		return atLeastOne(call, "n", n)
+		return atLeastOne("Acquire", "n", n)
 	}
-	if size := p.most(); n > size {
-		return &SizeError{Semaphore: p.ObjectName(), Permits: n, Size: size}
-	}
-	return nil
+	return p.tooLarge(n)
 }
 
-func (p *permits) acquire(n int) (none, error) {
-	if !p.fits(n) {
-		return none{}, p.misfit("Acquire", n)
+func (p *permits) tooLarge(n int) error {
+	return &SizeError{Semaphore: p.ObjectName(), Permits: n, Size: p.size}
+}
+
+// acquire takes n permits that are free.
+func (p *permits) acquire(c caller) (none, error) {
+	if !p.fits(int(c)) {
+		return none{}, p.misfit(int(c))
 	}
-	p.free -= n
+	p.free -= int(c)
 	return none{}, nil
+}
+
+// take is acquire if there are enough, and reports whether there are.
+func (p *permits) take(c caller) (bool, error) {
+	if !p.enough(c) {
+		return false, nil
+	}
+	_, err := p.acquire(c)
+	return err == nil, err
 }
 
 func (p *permits) release(n int) (none, error) {
@@ -63,8 +72,8 @@ func (p *permits) resize(n int) (none, error) {
 	if n < 1 {
 		return none{}, atLeastOne("Resize", "n", n)
 	}
-	p.free += n - p.most()
-	p.size.Store(int64(n))
+	p.free += n - p.size
+	p.size = n
 	return none{}, nil
 }
 
@@ -75,40 +84,68 @@ func (p *permits) drain() int {
 }
 
 // operations are those of one kind of semaphore.
+//
+// Of those that wait in a fair semaphore only the first one is asked about. So a request for
+// more than one permit, which may be too large, is looked at by a body before it waits: by
+// acquire, which then requeues it, or by take, whose caller then waits. One permit always fits.
 type operations struct {
-	typ                      *activeobject.Type[permits]
-	acquire, release, resize *activeobject.Operation[permits, int, none]
-	drain, available, held   *activeobject.Operation[permits, none, int]
-	barge                    *barge // nil of fair ones
+	typ                          *activeobject.Type[permits]
+	wait                         *activeobject.Operation[permits, caller, none]
+	take                         *activeobject.Operation[permits, caller, bool]
+	acquire, release, resize     *activeobject.Operation[permits, int, none]
+	drain, available, held, size *activeobject.Operation[permits, none, int]
+	barge                        *barge // nil of fair ones
 }
 
-func declare(name string) *operations {
+// caller is the argument of the steps of an acquire: the number of permits that it is for. The
+// steps make sense only in their order, so it is a type that no other package can make, and no
+// message can name them.
+type caller int
+
+func declare(name string, barges bool) *operations {
 	t := activeobject.NewType[permits](name)
-	return &operations{
+	o := &operations{
 		typ:       t,
-		acquire:   activeobject.Entry(t, "acquire", (*permits).acquire).WhenArg("enough free", (*permits).enough),
+		wait:      activeobject.Entry(t, "acquire in line", (*permits).acquire).WhenArg("enough free", (*permits).enough),
 		release:   activeobject.Procedure(t, "release", (*permits).release),
 		resize:    activeobject.Procedure(t, "resize", (*permits).resize),
 		drain:     activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain)),
 		available: activeobject.Function(t, "available", activeobject.Get((*permits).available)),
 		held:      activeobject.Function(t, "held", activeobject.Get((*permits).held)),
+		size:      activeobject.Function(t, "size", activeobject.Get(func(p *permits) int { return p.size })),
 	}
+	take := (*permits).take
+	if barges {
+		o.barge = declareBarge(t)
+	} else {
+		o.wait.HeadOfLine()
+		take = func(p *permits, c caller) (bool, error) {
+			if p.fits(int(c)) && p.Waiting(o.wait) > 0 {
+				return false, nil
+			}
+			return p.take(c)
+		}
+	}
+	o.take = activeobject.Procedure(t, "take", take)
+	o.acquire = activeobject.Procedure(t, "acquire", func(p *permits, n int) (none, error) {
+		if taken, err := take(p, caller(n)); taken || err != nil {
+			return none{}, err
+		}
+		return o.wait.Requeue(caller(n))
+	})
+	return o
 }
 
-var fair, barging *operations
-
-func init() {
-	fair, barging = declare("semaphore"), declare("barging semaphore")
-	fair.acquire.HeadOfLine()
-	barging.barge = declareBarge(barging.typ)
-}
+var (
+	fair    = declare("semaphore", false)
+	barging = declare("barging semaphore", true)
+)
 
 // Semaphore is a semaphore of any number of permits, of which a caller acquires as many
 // at once as he wants. All its methods may be called from any goroutine.
 type Semaphore struct {
-	o     *activeobject.Object[permits]
-	ops   *operations
-	state *permits // of which no more than the size is looked at
+	o   *activeobject.Object[permits]
+	ops *operations
 }
 
 // New makes a fair semaphore of so many permits, all of them free: first come first
@@ -132,23 +169,11 @@ func build(call string, ops *operations, system *actor.System, n int, options []
 	if err := atLeastOne(call, "permits", n); err != nil {
 		return nil, err
 	}
-	state := &permits{free: n}
-	state.size.Store(int64(n))
-	o, err := activeobject.New(system, ops.typ, state, options...)
+	o, err := activeobject.New(system, ops.typ, &permits{size: n, free: n}, options...)
 	if err != nil {
 		return nil, err
 	}
-	return &Semaphore{o, ops, state}, nil
-}
-
-// check returns an error if an acquire makes no sense. Bodies look, too: a request may
-// have been overtaken by a resize. But one that stands in a line is not asked before it is
-// first, and should not have to wait to be told.
-func (s *Semaphore) check(call string, n int) error {
-	if s.state.fits(n) {
-		return nil
-	}
-	return s.state.misfit(call, n)
+	return &Semaphore{o, ops}, nil
 }
 
 // Acquire waits until there are n permits for it, and takes them in one step: nobody
@@ -156,40 +181,57 @@ func (s *Semaphore) check(call string, n int) error {
 // and has taken nothing. If the semaphore has fewer than n permits, or gets to have
 // while Acquire waits, that is a *SizeError.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	if err := s.check("Acquire", n); err != nil {
+	if err := atLeastOne("Acquire", "n", n); err != nil {
 		return err
 	}
 	if b := s.ops.barge; b != nil {
-		return b.acquire(ctx, s.o, n)
+		return b.acquire(ctx, s, caller(n))
 	}
-	_, err := s.ops.acquire.Call(ctx, s.o, n)
+	if n > 1 {
+		if taken, err := s.ops.take.Call(ctx, s.o, caller(n)); taken || err != nil {
+			return err
+		}
+	}
+	_, err := s.ops.wait.Call(ctx, s.o, caller(n))
 	return err
 }
 
-// TryAcquire is Acquire without waiting: if there are not n permits for it, or somebody
-// is before it, it fails with an error that matches activeobject.ErrRefused and says
+// TryAcquire is Acquire without waiting: if there are not n permits for it, or another
+// request comes first, it fails with an error that matches activeobject.ErrRefused and says
 // which.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
-	if err := s.check("TryAcquire", n); err != nil {
+	if err := atLeastOne("TryAcquire", "n", n); err != nil {
 		return err
 	}
-	_, err := s.ops.acquire.Try(ctx, s.o, n)
+	_, err := s.ops.wait.Try(ctx, s.o, caller(n))
+	if n > 1 && errors.Is(err, activeobject.ErrRefused) { // maybe behind others, so that nothing has looked at n
+		if size, e := s.ops.size.Call(ctx, s.o, none{}); e == nil && n > size {
+			return &SizeError{Semaphore: s.o.Name(), Permits: n, Size: size}
+		}
+	}
 	return err
 }
 
-// SendAcquire is Acquire as a future. Who withdraws it, or ends ctx, before it is there
-// has acquired nothing. A barging semaphore gives it its permits at the release, since
-// there is nobody to look for himself; so does AcquireCase.
+// SendAcquire is Acquire as a future. If it is withdrawn, or ctx ends, before it is there
+// it has acquired nothing. A barging semaphore gives it its permits at the release, since
+// no goroutine could look for itself; likewise with AcquireCase.
+//
+// A request for several permits is looked at, and then waits in a second turn; the error of
+// one that fails there is an *activeobject.RequeuedError around the cause.
 func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
-	if err := s.check("SendAcquire", n); err != nil {
+	if err := atLeastOne("SendAcquire", "n", n); err != nil {
 		return actor.Settled(none{}, err)
+	}
+	if n == 1 {
+		return s.ops.wait.Send(ctx, s.o, 1)
 	}
 	return s.ops.acquire.Send(ctx, s.o, n)
 }
 
-// AcquireCase is Acquire as a case for activeobject.Select.
-func (s *Semaphore) AcquireCase(n int) *activeobject.Case[permits, int, none] {
-	return s.ops.acquire.Case(s.o, n)
+// AcquireCase is Acquire as a case for activeobject.Select. One that is too large fails when
+// it is first in line.
+func (s *Semaphore) AcquireCase(n int) *activeobject.Case[permits, caller, none] {
+	return s.ops.wait.Case(s.o, caller(n))
 }
 
 // Release gives n permits back. If fewer are held, by all callers together, that is a
@@ -242,12 +284,12 @@ func (s *Semaphore) Available() (int, error) { return s.ops.available.Call(backg
 // Held returns how many permits are held.
 func (s *Semaphore) Held() (int, error) { return s.ops.held.Call(background, s.o, none{}) }
 
-// Size returns how many permits there are.
-func (s *Semaphore) Size() int { return s.state.most() }
+// Size returns how many permits there are, free and held.
+func (s *Semaphore) Size() (int, error) { return s.ops.size.Call(background, s.o, none{}) }
 
 // Waiting returns how many wait to acquire some.
 func (s *Semaphore) Waiting() int {
-	n := s.ops.acquire.Waiting(s.o)
+	n := s.ops.wait.Waiting(s.o) + s.ops.acquire.Waiting(s.o)
 	if s.ops.barge != nil {
 		n += s.ops.barge.waiting(s.o)
 	}

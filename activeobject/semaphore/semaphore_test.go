@@ -39,7 +39,7 @@ func TestAHeadThatDoesNotFitIsNotPassed(t *testing.T) {
 	require.False(t, small.Ready(), "though one is free")
 	err := s.TryAcquire(background, 1)
 	require.ErrorIs(t, err, activeobject.ErrRefused)
-	require.ErrorContains(t, err, "acquire would wait: acquire comes first")
+	require.ErrorContains(t, err, "acquire in line would wait: acquire in line comes first")
 	require.NoError(t, s.Release(2))
 	require.NoError(t, over(t, large))
 	require.False(t, small.Ready())
@@ -145,7 +145,9 @@ func TestWhoNeverFitsFailsAtOnce(t *testing.T) {
 		counts(t, s, 3, 0, 0)
 		require.NoError(t, s.Acquire(background, 3))
 		waiting := s.SendAcquire(background, 1)
-		require.Equal(t, tooLarge, s.Acquire(background, 4), "though somebody waits before it")
+		require.Equal(t, tooLarge, s.Acquire(background, 4), "though another request waits before it")
+		require.Equal(t, tooLarge, s.TryAcquire(background, 4))
+		require.Equal(t, tooLarge, over(t, s.SendAcquire(background, 4)))
 		require.False(t, waiting.Ready())
 	})
 }
@@ -195,7 +197,9 @@ func TestASemaphoreThatGrowsAdmits(t *testing.T) {
 		require.NoError(t, over(t, first))
 		require.NoError(t, over(t, second))
 		require.False(t, third.Ready())
-		require.Equal(t, 3, s.Size())
+		size, err := s.Size()
+		require.NoError(t, err)
+		require.Equal(t, 3, size)
 	})
 }
 
@@ -273,7 +277,7 @@ func TestAStoppedSemaphoreFailsEverything(t *testing.T) {
 		} {
 			require.ErrorIs(t, err, activeobject.ErrStopped, name)
 		}
-		for name, count := range map[string]func() (int, error){"drain": s.Drain, "available": s.Available, "held": s.Held} {
+		for name, count := range map[string]func() (int, error){"drain": s.Drain, "available": s.Available, "held": s.Held, "size": s.Size} {
 			_, err := count()
 			require.ErrorIs(t, err, activeobject.ErrStopped, name)
 		}
@@ -369,7 +373,7 @@ func TestAWaitIsExplained(t *testing.T) {
 		s.SendAcquire(background, 1)
 		waiting := s.Object().Explain().Waiting
 		require.Len(t, waiting, 1)
-		require.Equal(t, "acquire", waiting[0].Operation)
+		require.Equal(t, "acquire in line", waiting[0].Operation)
 		require.Equal(t, "enough free", waiting[0].Reason.Guard)
 	})
 }
