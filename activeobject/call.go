@@ -575,6 +575,7 @@ type call struct {
 	letter             // that it came by
 	pooled   bool      // back to its pool when nobody needs it any more
 	begun    bool      // its body has begun to run
+	gone     uint32    // 1 if its sender has been found to have gone; atomic, as Explain may look
 }
 
 // record is a *request of whatever types.
@@ -828,6 +829,7 @@ func (t *common) prepare(o *core, r *mailbox.Request, how manner) {
 
 func (t *common) prepared(r *mailbox.Request, how manner) {
 	r.Ticket, r.Told = how == beginning, how >= telling
+	r.Answers(false) // see charge
 	r.Try, r.Patient = how == trying || how == attempting, false
 }
 
@@ -942,6 +944,7 @@ func (p *passage) charge(ctx context.Context, o *core, rec record, how manner) {
 	}
 	_, c, r := rec.parts()
 	c.letter, p.record = p.history.letter, rec
+	r.Answers(c.sender != nil)
 	if c.sender != nil && mailbox.ChainOf(ctx) != nil {
 		c.pooled = false // there may be an edge to it
 		o.class.system.Follows(c.sender, o.addressed(), r)

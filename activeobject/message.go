@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
@@ -26,6 +27,10 @@ func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.O
 //
 // A request that was made by actor.System.Request in this process has the context
 // it was made with, any other the background.
+//
+// One whose sender has gone, now or when it is about to start, does not run, as nothing would get
+// its result; the message is a dead letter then. Whether a sender on another machine has gone
+// cannot be known.
 func (o *Object[T]) Receive(message any, sender *actor.PID) {
 	m, ok := message.(*actor.Invoke)
 	if !ok || m == nil {
@@ -41,6 +46,9 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 	if sender != nil {
 		if asker, ok := o.class.system.Asker(sender); ok {
 			ctx = asker
+		} else if o.class.system.Gone(sender) {
+			o.class.system.DeadLetter(o.PID(), message)
+			return
 		}
 		if mailbox.ClientOf(ctx) == nil { // interceptors may ask, and policies, also of an object that it is requeued to
 			ctx = WithClient(ctx, sender)
@@ -128,6 +136,24 @@ func (o *core) answered(l letter, r any, err error) {
 	}
 }
 
+// unwanted implements mailbox.Config.Unwanted. A sender that has once been found to have gone
+// stays so, also if another one comes to have its name.
+func unwanted(r *mailbox.Request) error {
+	j, c, _ := r.Home().(record).parts()
+	_, o := j.site()
+	if atomic.LoadUint32(&c.gone) == 0 {
+		if !o.class.system.Gone(c.sender) {
+			return nil
+		}
+		atomic.StoreUint32(&c.gone, 1)
+	}
+	return &actor.DeadLetterError{Target: c.sender}
+}
+
+// lost reports whether the request has been withdrawn since its sender has gone, and no body has
+// run for it.
+func (c *call) lost() bool { return !c.begun && atomic.LoadUint32(&c.gone) != 0 }
+
 // reply is a request that came by message and has ended, with a reply to be sent.
 type reply mailbox.Request
 
@@ -136,9 +162,13 @@ func (a *reply) Run() {
 	rec := (*mailbox.Request)(a).Home().(record)
 	j, c, _ := rec.parts()
 	_, o := j.site()
-	l := c.letter
+	l, lost := c.letter, c.lost()
 	r, err := rec.outcome()
 	rec.free()
+	if lost {
+		o.class.system.DeadLetter(o.addressed(), l.message)
+		return
+	}
 	o.answered(l, r, err)
 }
 
@@ -149,9 +179,9 @@ func (c *call) answer(rec record, o *core, r *mailbox.Request, err error) {
 	switch {
 	case c.sender == nil && err == nil:
 	case c.sender != nil && o.answerAsked(c.sender, rec):
-	case actor.IsRequest(c.sender) && err != nil && err == r.Context().Err():
-		// It was withdrawn with the context of its asker, who has been told that, or
-		// has a reply from somebody else.
+	case actor.IsRequest(c.sender) && (err != nil && err == r.Context().Err() || c.lost()):
+		// It was withdrawn, as its asker has been told that the context has ended, or has
+		// a reply from somebody else.
 	default:
 		o.who.Load().replies.Post(o.class.system, (*reply)(r))
 		return

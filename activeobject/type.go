@@ -363,7 +363,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	}
 	c := &class{typ: &t.species, system: system, config: mailbox.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
-		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience,
+		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience, Unwanted: unwanted,
 	}}
 	if until := t.hidden.until.index; until < 64 {
 		c.config.Carried = until + 1

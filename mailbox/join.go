@@ -58,7 +58,7 @@ func (j *Join) Of(first bool, parts ...Awaited) {
 // handed in yet: so circles are found through it. R, if it is told, cannot be withdrawn
 // by those who wait for j, and nobody can use its record again.
 func (j *Join) Behind(r *Request) {
-	r.behind = true
+	r.sender |= followed
 	j.parts.Store(&[]part{{Awaited: r}})
 }
 

@@ -114,6 +114,11 @@ type Config struct {
 	// Counted objects count what finds them idle, too; Timed ones measure how long
 	// requests wait.
 	Counted, Timed bool
+	// Unwanted returns an error if the sender of a request that came by message (see
+	// Request.Answers) is known to have gone, so that the request is to be withdrawn: nothing
+	// would get its result. It is asked when the request is about to start, with the
+	// scheduling exclusion held, and must neither wait nor come back to the object.
+	Unwanted func(r *Request) error
 	// Patience is how long a request may wait before Overdue is told, once, with
 	// what runs; 0 is for ever.
 	Patience time.Duration

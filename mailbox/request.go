@@ -53,8 +53,8 @@ type Request struct {
 	// calls Redeem. They have been made by ForCall.
 	Ticket bool
 
-	tokens bool // of a Call, or with a Ticket: its caller is told by a token
-	behind bool // somebody may wait for what follows from it, though it is told
+	tokens bool    // of a Call, or with a Ticket: its caller is told by a token
+	sender replies // what waits for it, though it is told
 
 	granted bool // the token says: the object is yours, run; or, of one that fans out, run
 	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
@@ -76,6 +76,14 @@ type Request struct {
 
 	Completion // of a Post
 }
+
+// replies says what waits for the reply to a request that is told.
+type replies uint8
+
+const (
+	answered replies = 1 << iota // the sender of the message that it came by
+	followed                     // somebody may wait for what follows from it
+)
 
 // rare is what few requests have. It belongs to whom the request belongs to.
 type rare struct {
@@ -211,13 +219,35 @@ func (r *Request) lapse(err error) {
 	r.fail(err)
 }
 
-// gone returns the error of the request's context, if that has ended and the
-// request may be withdrawn.
+// gone returns the error of the request's context, if that has ended, or the request has a
+// sender that has gone; and nil if the request may not be withdrawn.
 func (r *Request) gone() error {
-	if !r.ends || r.committed {
+	if !r.ends && r.sender&answered == 0 || r.committed {
+		return nil
+	}
+	return r.unwanted()
+}
+
+// unwanted is gone for a request that may be withdrawn.
+func (r *Request) unwanted() error {
+	if r.sender&answered != 0 {
+		if err := r.box.Load().config.Unwanted(r); err != nil {
+			return err
+		}
+	}
+	if !r.ends {
 		return nil
 	}
 	return r.ctx.Err()
+}
+
+// Answers says whether r, which is told, has come by message, from a sender that waits for the
+// reply: Config.Unwanted is asked about it then.
+func (r *Request) Answers(sender bool) {
+	r.sender = 0
+	if sender {
+		r.sender = answered
+	}
 }
 
 // started is when this process began, on a clock outside of any synctest bubble.

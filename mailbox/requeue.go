@@ -252,7 +252,7 @@ func (r *Request) moveOn(ctx context.Context, err error) {
 		r.settle()
 		return
 	}
-	told, owner := r.Told && !r.behind, m.engage()
+	told, owner := r.Told && r.sender&followed == 0, m.engage()
 	m.arrive(r, "")
 	// From here on r may be run by others, and have ended; and if it was told, its
 	// record be in its next life.
