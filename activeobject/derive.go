@@ -477,11 +477,12 @@ func (t *common) settled(index int, leaf bool, guard string, looks guards.Looks)
 		t.kind = kernel.Entry // it waits from now on
 	}
 	t.idle = mailbox.Idle(t.species.tag)
-	if !leaf || looks&guards.AtWaiting != 0 || t.keyed {
+	if !leaf || looks&guards.AtWaiting != 0 || t.keyed || t.species.tag == noTag {
 		// No fast path: bodies that may block are known to the kernel, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
 		// looked at before anybody takes the object. (A head of line that waits closes
-		// the fast path for everybody, so where it is open there is none to pass.)
+		// the fast path for everybody, so where it is open there is none to pass.) Nor has
+		// a type without a tag, as its objects cannot be told from others by their word.
 		t.idle = mailbox.Never
 	}
 }

@@ -1,6 +1,7 @@
 package activeobject
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -57,6 +58,53 @@ func TestObjectsWithAGoroutineOfTheirOwnDoNotShareIt(t *testing.T) {
 	typ := NewType[int]("number").Default(Dedicated())
 	one, other := Must(New(system, typ, new(int))), Must(New(system, typ, new(int)))
 	require.NotSame(t, one.box.Dispatcher(), other.box.Dispatcher())
+}
+
+// An operation of a base does not pass a guard of a derived type by taking the object on the
+// fast path, however many objects have been made: only types draw tags.
+func TestTagsOfTypesAreNotUsedUpByObjects(t *testing.T) {
+	system := actor.NewSystem()
+	defer system.Close(t.Context())
+	base := NewType[bool]("base")
+	enter := Procedure(base, "enter", Do(func(*bool) {}))
+	derived := Derive(base, "derived", Same[bool]).Strengthen("open", func(open *bool) bool { return *open })
+	before := types.Load()
+	defer types.Store(before)
+	for _, options := range [][]Option{{}, {Counted()}, {Counted(), Rotating()}} {
+		types.Store(uint64(base.tag) - 1) // what a counter of 32 bits comes to in the end
+		for range 3 {
+			_, err := enter.Try(t.Context(), Must(New(system, derived, new(bool), options...)), None{})
+			require.ErrorIs(t, err, ErrRefused)
+		}
+	}
+}
+
+// When there are no tags left, types work all the same, and are told apart.
+func TestTypesWithoutATagWork(t *testing.T) {
+	system := actor.NewSystem()
+	defer system.Close(t.Context())
+	before := types.Load()
+	defer types.Store(before)
+	types.Store(math.MaxUint32)
+	one, other := NewType[int]("one"), NewType[int]("other")
+	require.Zero(t, one.tag)
+	require.Zero(t, other.tag)
+	inc := Procedure(one, "inc", Do(func(n *int) { *n++ }))
+	dec := Procedure(other, "dec", Do(func(n *int) { *n-- }))
+	for _, options := range [][]Option{{}, {Counted()}} {
+		n := 0
+		o, p := Must(New(system, one, &n, options...)), Must(New(system, other, new(int), options...))
+		require.NotSame(t, o.class, p.class)
+		for range 3 {
+			_, err := inc.Call(t.Context(), o, None{})
+			require.NoError(t, err)
+			_, err = inc.Call(t.Context(), p, None{})
+			require.IsType(t, &TypeError{}, err)
+			_, err = dec.Call(t.Context(), o, None{})
+			require.IsType(t, &TypeError{}, err)
+		}
+		require.Equal(t, 3, n)
+	}
 }
 
 // A derived type's operation is made from its base's: whoever adds a field to an

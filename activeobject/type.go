@@ -3,6 +3,7 @@ package activeobject
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -147,9 +148,22 @@ func (t *common) hand(to string) {
 	t.taker = to
 }
 
-// types numbers the types, so that an object and an operation can be matched in
-// the same step in which the object is taken.
-var types atomic.Uint32
+// types is how many types there have been. It numbers them, so that an object and an
+// operation can be matched in the same step in which the object is taken. A number is
+// given once: what is made for each object or system must not draw any.
+var types atomic.Uint64
+
+// noTag is the tag of objects that no operation may take by that step. No type has it, but
+// those that come when there is no other left: then it is that of no operation.
+const noTag = 0
+
+// newTag returns a number that no other type has, or noTag.
+func newTag() uint32 {
+	if n := types.Add(1); n <= math.MaxUint32 {
+		return uint32(n)
+	}
+	return noTag
+}
 
 // NewType declares a type of shared object. The name is that of its objects in
 // errors and explanations; it panics if the name is empty.
@@ -158,7 +172,7 @@ func NewType[T any](name string) *Type[T] {
 		panic("activeobject: a type has no name: pass one to NewType, such as \"account\"")
 	}
 	t := &Type[T]{byName: map[string]*operation[T]{}, taken: map[string]heritable[T]{}}
-	t.name, t.tag, t.self, t.line = name, types.Add(1), t, []*species{&t.species}
+	t.name, t.tag, t.self, t.line = name, newTag(), t, []*species{&t.species}
 	return t
 }
 
@@ -333,14 +347,14 @@ func (t *Type[T]) classOf(system *actor.System, s *settings) *class {
 	defaults.place = nil // the one thing here that is each object's own
 	defaults.concurrent.On = s.concurrent.On
 	if *s == defaults && s.thread != dedicated {
-		return system.Shared(shared{t.tag, s.concurrent.On}, func() any { return t.newClass(system, s) }).(*class)
+		return system.Shared(shared{&t.species, s.concurrent.On}, func() any { return t.newClass(system, s) }).(*class)
 	}
 	return t.newClass(system, s)
 }
 
-// shared is the key of a class with the defaults of the type that has the tag.
+// shared is the key of a class with the defaults of the type.
 type shared struct {
-	tag        uint32
+	typ        *species
 	concurrent bool
 }
 
@@ -381,7 +395,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		c.config.Fan = t.fan(&s.concurrent)
 	}
 	if s.counted {
-		c.config.Tag = types.Add(1) // no request takes the way that counts nothing
+		c.config.Tag = noTag // no request takes the way that counts nothing
 	}
 	if s.filters != nil {
 		c.filters, c.config.NoFastPath = *s.filters, true

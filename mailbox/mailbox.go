@@ -83,7 +83,8 @@ type Host interface {
 // changed once a mailbox uses it.
 type Config struct {
 	Rules *kernel.Rules
-	// Tag tells objects of different types apart; it must not be 0.
+	// Tag tells objects of different types apart. Those with the tag 0 are taken by no
+	// request that does not know more of them than the word.
 	Tag uint32
 	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
 	Dispatcher Dispatcher
