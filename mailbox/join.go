@@ -35,6 +35,7 @@ type Join struct {
 	first  bool
 	parts  atomic.Pointer[[]part] // until it has ended
 	vigils []*vigil               // of bodies that wait; guarded by graph
+	of     *Selection             // whose requests the parts are; nil for futures
 }
 
 // part is one of the things that a Join is made of.
@@ -126,9 +127,12 @@ func alarm(vigils []*vigil) {
 
 // out reports whether the first-of cannot follow from the part any more: it has
 // ended, or is one of a selection that another one has been chosen from.
-func (p *part) out() bool {
-	r, ok := p.Awaited.(*Request)
-	return p.lost || ok && r.lost()
+//
+// That is asked of the requests of a selection only, each of which has had its rare since
+// before it was handed in. Of another one that belongs to the goroutine of its body, which
+// makes one when it asks for a requeue, and knows nothing of graph.
+func (j *Join) out(p *part) bool {
+	return p.lost || j.of != nil && p.Awaited.(*Request).lost()
 }
 
 // vigil is the wait of a body for something that may become hopeless meanwhile.
@@ -187,7 +191,7 @@ func (j *Join) stuck(s *search) bool {
 	}
 	if !j.Settled() {
 		for p := range j.left() {
-			if p.out() {
+			if j.out(p) {
 				continue
 			}
 			if stuck = p.stuck(s); stuck != j.first {
@@ -233,7 +237,7 @@ func (j *Join) way(s *search, body string) (links []Link) {
 	}
 	s.told[j] = true
 	for p := range j.left() {
-		if p.out() || !p.stuck(s) {
+		if j.out(p) || !p.stuck(s) {
 			continue
 		}
 		links = append(links, p.way(s, body)...)

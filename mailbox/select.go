@@ -138,10 +138,7 @@ func (c *choice) doom(err error) {
 }
 
 // choice is what the caller of a selection waits for.
-type choice struct {
-	Join
-	of *Selection
-}
+type choice struct{ Join }
 
 // Begin makes s ready for the requests of another call.
 func (s *Selection) Begin() {
@@ -233,7 +230,7 @@ func (s *Selection) handIn() {
 // wait waits for the token of the winner, or for the object, to run it.
 func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 	if chain != nil {
-		all := choice{of: s}
+		all := choice{Join{of: s}}
 		parts := make([]Awaited, len(s.requests))
 		for i, r := range s.requests {
 			parts[i] = r
