@@ -2,8 +2,10 @@ package actor
 
 import (
 	crypto "crypto/rand"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 
 	proto "github.com/asynkron/protoactor-go/actor"
@@ -195,6 +197,9 @@ func (d *desk) hush(s *System) {
 
 // SendUserMessage implements protoactor's Process: a reply.
 func (d *desk) SendUserMessage(pid *PID, message any) {
+	if e, ok := message.(*proto.MessageEnvelope); ok && e == nil {
+		message = nil
+	}
 	_, body, _ := proto.UnwrapEnvelope(message)
 	if g := d.take(pid, isAsked); g != nil {
 		g.hear(body)
@@ -203,6 +208,7 @@ func (d *desk) SendUserMessage(pid *PID, message any) {
 	switch body.(type) {
 	case *proto.DeadLetterResponse: // to a reply that came too late; that is known by now
 	default:
+		defer d.contain()
 		d.actors.DeadLetter.SendUserMessage(pid, message)
 	}
 }
@@ -223,8 +229,19 @@ func (d *desk) SendSystemMessage(pid *PID, message any) {
 		}
 	case *proto.Watch:
 		if m.GetWatcher() != nil {
+			defer d.contain()
 			d.actors.DeadLetter.SendSystemMessage(pid, message) // and protoactor answers
 		}
+	}
+}
+
+// contain logs a panic of whoever is told of a dead letter, such as the sender that it
+// names. It is deferred.
+func (d *desk) contain() {
+	value := recover()
+	defer func() { _ = recover() }() // of a handler that panics
+	if value != nil {
+		d.actors.Logger().Error(fmt.Sprintf("sluice: panic after a late reply: %v", value), "stack", string(debug.Stack()))
 	}
 }
 

@@ -1,8 +1,6 @@
 package actor
 
 import (
-	"fmt"
-	"runtime/debug"
 	"sync"
 
 	"github.com/sluice-go/sluice/mailbox"
@@ -64,7 +62,7 @@ func (d *delivery) Run() {
 	finished := false
 	defer func() {
 		if !finished {
-			b.lost(recover())
+			b.system.contain(recover())
 			b.system.Workers().Dispatch(d)
 		}
 	}()
@@ -72,13 +70,4 @@ func (d *delivery) Run() {
 		t.Run()
 	}
 	finished = true
-}
-
-// lost logs that whoever a task went to has panicked; or nothing, if he has ended the
-// goroutine, as he may.
-func (b *Outbox) lost(value any) {
-	defer func() { _ = recover() }() // of a handler that panics
-	if value != nil {
-		b.system.Logger().Error(fmt.Sprintf("sluice: who was sent a reply panicked: %v", value), "stack", string(debug.Stack()))
-	}
 }

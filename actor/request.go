@@ -288,11 +288,14 @@ func (s *System) Answer(sender *PID, value any, err error) bool {
 }
 
 // Respond sends the result of a request that came by message to the sender, as a
-// *Reply. If err is not nil there is no value. Without a sender it is a dead letter.
+// *Reply. If err is not nil there is no value. Without a sender it is a dead letter. A
+// sender that panics is logged: it may be anything that a message names, and whoever
+// has delivered that is not to perish of it.
 func (s *System) Respond(sender *PID, value any, err error) {
 	if s.Answer(sender, value, err) {
 		return
 	}
+	defer func() { s.contain(recover()) }()
 	if err != nil {
 		value = nil
 	}

@@ -146,9 +146,14 @@ func CanGuard(s Strategy) bool { return s != nil && reflect.ValueOf(s).Comparabl
 type guardian struct{ strategy Strategy }
 
 // HandleFailure implements protoactor's SupervisorStrategy. The child is asking for it
-// in this very call, and so has not ended.
+// in this very call, and so has not ended; if there is no such child, somebody else has
+// made the message up.
 func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
-	mailbox.PlugOf(actors, child).Outside(func() {
+	plug := mailbox.PlugOf(actors, child)
+	if plug == nil {
+		return
+	}
+	plug.Outside(func() {
 		g.strategy.HandleFailure(actors, guarded{s, child}, child, stats, reason, message)
 	})
 }

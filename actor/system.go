@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -240,9 +241,25 @@ func (s *System) Tell(to *PID, message any) {
 	s.Actors().Root.Send(to, message)
 }
 
-// DeadLetter says that a message to an object could not be delivered.
+// DeadLetter says that a message to an object could not be delivered. It comes back
+// also if a subscriber to the dead letters panics, which is logged.
 func (s *System) DeadLetter(to *PID, message any) {
+	defer func() { s.contain(recover()) }()
+	if _, ok := message.(*proto.Watch); ok {
+		// Protoactor would tell the watcher that the object has ended. So it sees only an
+		// envelope.
+		message = &proto.MessageEnvelope{Message: &proto.MessageEnvelope{Message: message}}
+	}
 	s.Actors().DeadLetter.SendUserMessage(to, message)
+}
+
+// contain logs the panic of a process that has been sent something, if there has been one.
+func (s *System) contain(value any) {
+	if value == nil {
+		return
+	}
+	defer func() { _ = recover() }() // of a handler that panics
+	s.logger.Error(fmt.Sprintf("sluice: who was sent a reply panicked: %v", value), "stack", string(debug.Stack()))
 }
 
 // Stop stops an actor.

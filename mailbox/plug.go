@@ -1,6 +1,10 @@
 package mailbox
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	proto "github.com/asynkron/protoactor-go/actor"
@@ -43,11 +47,16 @@ type Subject interface {
 //
 //	Stop, PoisonPill ──► object halts or drains ──► its last body has returned ──► the actor ends
 //	Restart          ──► object is suspended    ──► what runs has returned ──► new state ──► the actor restarts
+//	Watch, Unwatch   ──► the plug's watchers
 //	others           ──► the actor
 //
 // The turn waits for bodies without standing still: the messages that come meanwhile
 // go on to the actor. So a body that is waited for may itself wait for what a message
 // brings about, such as the decision about a child of the object.
+//
+// A message may come from another process, with anything in it or nothing. One that makes no
+// sense is refused and logged. A panic while a message is handled, or while a watcher is told
+// of the end, is logged and goes no further: the turn has no caller that could be told.
 //
 // A message may come before the actor has been started: protoactor registers the
 // process first. User messages do not mind, as the object is complete by then;
@@ -71,6 +80,12 @@ type Plug struct {
 	steps            []any           // Restart, SuspendMailbox and ResumeMailbox, in order
 	quiet            <-chan struct{} // for the first of the steps, a Restart
 
+	// The watchers of the actor, and after its end those that have yet to be told. The
+	// actor itself has none: it would tell them in a loop, which one that panics ends for
+	// the others. They belong to the turn.
+	watchers proto.PIDSet
+	untold   []*proto.PID
+
 	// The object's mailbox and the parent's plug, if they have been told, and the plugs
 	// of the object's children, by their ids. The last is guarded by graph.
 	box      *Mailbox
@@ -79,15 +94,17 @@ type Plug struct {
 
 	// context guards the actor that the invoker is: it is not made for more than one
 	// goroutine, and the turn is not the only one that comes (see Spawn). It is not
-	// held while anything is waited for, nor while a factory, a strategy, or what makes
-	// a child runs (see Outside): these may come back. The last who may hear something
-	// while it is held are those who watch an actor that ends; but whoever comes to one
-	// that has been told to end does not wait for it. It is locked until there is an
-	// invoker.
+	// held while anything is waited for, nor while a factory, a strategy, a watcher, or what
+	// makes a child runs (see Outside): these may come back. The parent of an actor that ends
+	// may hear of that while it is held; but whoever comes to one that has been told to end
+	// does not wait for it. It is locked until there is an invoker.
 	context    sync.Mutex
-	life       int          // counts the restarts, and the end
-	restarting bool         // the actor waits for the end of its children
-	escalated  []*proto.PID // children whose failures have been passed on: see Escalate
+	life       int                      // counts the restarts, and the end
+	restarting bool                     // the actor waits for the end of its children
+	stopping   bool                     // the actor has been stopped
+	ended      bool                     // and its children have ended, too
+	escalated  []*proto.PID             // children whose failures have been passed on: see Escalate
+	living     map[string]proto.Process // the actor's children by their ids: see lives
 }
 
 // failure is a system message: the object has failed.
@@ -117,6 +134,11 @@ func (p *Plug) RegisterHandlers(invoker proto.MessageInvoker, _ proto.Dispatcher
 // self returns the address of the actor.
 func (p *Plug) self() *proto.PID { return p.invoker.(interface{ Self() *proto.PID }).Self() }
 
+// registry returns what knows the processes of the actor's system.
+func (p *Plug) registry() *proto.ProcessRegistryValue {
+	return p.invoker.(interface{ ActorSystem() *proto.ActorSystem }).ActorSystem().ProcessRegistry
+}
+
 // Start implements protoactor's Mailbox.
 func (p *Plug) Start() {
 	p.mu.Lock()
@@ -127,6 +149,9 @@ func (p *Plug) Start() {
 
 // PostUserMessage implements protoactor's Mailbox.
 func (p *Plug) PostUserMessage(message any) {
+	if e, ok := message.(*proto.MessageEnvelope); ok && e == nil {
+		message = nil
+	}
 	_, body, sender := proto.UnwrapEnvelope(message)
 	switch m := body.(type) {
 	case *proto.PoisonPill:
@@ -200,6 +225,12 @@ func (p *Plug) Run() {
 
 // next does the next thing, for which it may wait, and reports whether there was one.
 func (p *Plug) next() bool {
+	if len(p.untold) > 0 {
+		watcher := p.untold[0]
+		p.untold = p.untold[1:] // first, so that one that ends this goroutine is not told again
+		p.tell(watcher)
+		return true
+	}
 	p.mu.Lock()
 	if len(p.system) > 0 {
 		message := p.system[0]
@@ -258,8 +289,78 @@ func (p *Plug) handle(message any) {
 		if !p.ending() {
 			p.escalate(m)
 		}
+	case *proto.Watch:
+		switch watcher := m.GetWatcher(); {
+		case watcher == nil:
+			p.refuse(message, "names no watcher")
+		case p.ended:
+			p.untold = append(p.untold, watcher)
+		default:
+			p.watchers.Add(watcher)
+		}
+	case *proto.Unwatch:
+		if watcher := m.GetWatcher(); watcher == nil {
+			p.refuse(message, "names no watcher")
+		} else {
+			p.watchers.Remove(watcher)
+		}
+	case *proto.Terminated:
+		switch child := m.GetWho(); {
+		case child == nil:
+			p.refuse(message, "names no actor")
+		case p.lives(child):
+			p.refuse(message, "is about "+child.Id+", which has not ended")
+		default:
+			p.invoke(message)
+		}
+	case *proto.Failure:
+		if m == nil || m.Who == nil || m.RestartStats == nil {
+			p.refuse(message, "names no child, or not how often it has failed")
+			return
+		}
+		p.invoke(message)
 	default:
 		p.invoke(message)
+	}
+}
+
+// lives reports whether a child has not ended, whatever a message says: it is registered until
+// then. If another process has its name by now, the child has ended.
+func (p *Plug) lives(child *proto.PID) bool {
+	p.context.Lock()
+	defer p.context.Unlock()
+	process, ok := p.living[child.Id].(*proto.ActorProcess) // others might not be comparable
+	if !ok {
+		return false
+	}
+	now, _ := p.registry().GetLocal(child.Id)
+	return now == proto.Process(process)
+}
+
+// tell tells a watcher of the actor's end.
+func (p *Plug) tell(watcher *proto.PID) {
+	defer func() { p.contain(recover(), "telling "+watcher.Id+" of its end") }()
+	process, _ := p.registry().Get(watcher)
+	process.SendSystemMessage(watcher, &proto.Terminated{Who: p.self()})
+}
+
+// refuse logs that a message is not handled.
+func (p *Plug) refuse(message any, why string) {
+	p.log(slog.LevelWarn, fmt.Sprintf("sluice: a message of type %T is refused: it %s", message, why))
+}
+
+// contain logs a panic, if there has been one.
+func (p *Plug) contain(value any, doing string) {
+	if value != nil {
+		p.log(slog.LevelError, fmt.Sprintf("sluice: panic while %s: %v", doing, value), "stack", string(debug.Stack()))
+	}
+}
+
+// log writes to the log of the actor system.
+func (p *Plug) log(level slog.Level, text string, args ...any) {
+	defer func() { _ = recover() }() // of a handler that panics
+	if actor, ok := p.invoker.(interface{ Logger() *slog.Logger }); ok {
+		actor.Logger().Log(context.Background(), level, text, append(args, "actor", p.self().Id)...)
 	}
 }
 
@@ -296,21 +397,40 @@ func (p *Plug) ending() bool {
 // object's suspension.
 func (p *Plug) invoke(message any) {
 	p.context.Lock()
-	defer p.context.Unlock()
 	before := p.restarting
+	// Also if a strategy, or a process that it speaks to, panics or ends the goroutine.
+	defer func() {
+		value := recover()
+		p.invoked(before)
+		p.context.Unlock()
+		p.contain(value, fmt.Sprintf("handling a message of type %T", message))
+	}()
 	switch m := message.(type) {
 	case *proto.Stop:
 		p.life++
+		p.stopping = true
 	case *proto.Restart:
 		p.life++
 		p.restarting, p.escalated = true, nil // the children are about to end
 	case *proto.Terminated:
 		p.died(m.Who.Id)
+		delete(p.living, m.Who.Id)
 	}
 	p.invoker.InvokeSystemMessage(message)
-	if p.restarting {
-		parent, _ := p.invoker.(interface{ Children() []*proto.PID })
-		p.restarting = parent != nil && len(parent.Children()) > 0
+}
+
+// invoked looks at what a message has made of the actor, which has waited for the end of its
+// children before or not. The caller holds context.
+func (p *Plug) invoked(before bool) {
+	if !p.restarting && !p.stopping {
+		return
+	}
+	parent, _ := p.invoker.(interface{ Children() []*proto.PID })
+	alone := parent == nil || len(parent.Children()) == 0
+	p.restarting = p.restarting && !alone
+	if p.stopping && alone && !p.ended {
+		p.ended = true
+		p.untold, p.watchers = p.watchers.Values(), proto.PIDSet{}
 	}
 	if p.restarting != before {
 		p.awaits(p.restarting) // before there can be a child that does not end
@@ -372,6 +492,9 @@ type call struct{ plug *Plug }
 // PlugOf returns the plug of an actor that has one, or nil if it has ended.
 func PlugOf(actors *proto.ActorSystem, pid *proto.PID) *Plug {
 	c := &call{}
+	if pid == nil {
+		return nil
+	}
 	if process, ok := actors.ProcessRegistry.GetLocal(pid.Id); ok {
 		process.SendSystemMessage(pid, c)
 	}
@@ -420,8 +543,13 @@ func (p *Plug) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, 
 	life := p.life
 	pid, err = parent.SpawnNamed(props, name)
 	if err == nil {
-		if _, registered := parent.ActorSystem().ProcessRegistry.GetLocal(pid.Id); !registered {
+		if process, registered := parent.ActorSystem().ProcessRegistry.GetLocal(pid.Id); !registered {
 			p.PostSystemMessage(&proto.Terminated{Who: pid})
+		} else {
+			if p.living == nil {
+				p.living = map[string]proto.Process{}
+			}
+			p.living[pid.Id] = process
 		}
 	}
 	if err == nil && p.life != life {

@@ -72,18 +72,18 @@ func TestUserMessagesGoToTheObjectAtOnceWithTheirSenders(t *testing.T) {
 func TestSystemMessagesWaitForTheStartAndKeepTheirOrder(t *testing.T) {
 	r, s := newRecorder(), &shelf{}
 	p := mailbox.NewPlug(r, s)
-	p.PostSystemMessage(&proto.Watch{})
+	p.PostSystemMessage("early")
 	require.Zero(t, s.len())
 	p.RegisterHandlers(r, nil)
 	p.PostSystemMessage(&proto.Started{})
 	p.Start()
 	require.Equal(t, 1, s.len(), "one worker")
-	p.PostSystemMessage(&proto.Unwatch{})
+	p.PostSystemMessage(1)
 	require.Equal(t, 1, s.len(), "is enough")
 	require.Empty(t, r.all())
 	s.run()
-	require.Equal(t, []string{"system *actor.Watch", "system *actor.Started", "system *actor.Unwatch"}, r.all())
-	p.PostSystemMessage(&proto.Watch{})
+	require.Equal(t, []string{"system string", "system *actor.Started", "system int"}, r.all())
+	p.PostSystemMessage("late")
 	require.Equal(t, 1, s.run(), "and another when it has gone")
 }
 
@@ -93,13 +93,13 @@ func TestTheActorEndsAfterTheLastBody(t *testing.T) {
 	p.RegisterHandlers(r, nil)
 	p.Start()
 	p.PostSystemMessage(&proto.Stop{})
-	p.PostSystemMessage(&proto.Watch{})
-	// Nothing else is held up meanwhile: who begins to watch now hears of the end, too.
+	p.PostSystemMessage(&proto.Started{})
+	// Nothing else is held up meanwhile.
 	p.PostUserMessage("late")
 	for len(r.all()) < 4 {
 		runtime.Gosched()
 	}
-	require.ElementsMatch(t, []string{"halt", "user late", "halt", "system *actor.Watch"}, r.all())
+	require.ElementsMatch(t, []string{"halt", "user late", "halt", "system *actor.Started"}, r.all())
 	close(r.idle)
 	for len(r.all()) < 5 {
 		runtime.Gosched()
@@ -112,13 +112,13 @@ func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
 	p := mailbox.NewPlug(r, s)
 	p.RegisterHandlers(r, nil)
 	p.Start()
-	p.PostSystemMessage(&proto.Watch{})
+	p.PostSystemMessage(&proto.Started{})
 	p.PostUserMessage(&proto.PoisonPill{})
 	p.PostSystemMessage(&proto.SuspendMailbox{})
 	p.PostSystemMessage(&proto.ResumeMailbox{})
 	close(r.idle)
 	s.run()
-	require.Equal(t, []string{"drain", "system *actor.Watch", "drain", "invoke *actor.PoisonPill"}, r.all())
+	require.Equal(t, []string{"drain", "system *actor.Started", "drain", "invoke *actor.PoisonPill"}, r.all())
 }
 
 // subject is a recorder whose life has more steps than its end.
@@ -154,10 +154,10 @@ func TestARestartWaitsUntilTheObjectIsQuiet(t *testing.T) {
 	p.PostSystemMessage(&proto.SuspendMailbox{})
 	p.PostSystemMessage(&proto.Restart{})
 	p.PostSystemMessage(&proto.ResumeMailbox{})
-	p.PostSystemMessage(&proto.Watch{})
+	p.PostSystemMessage(&proto.Started{})
 	close(s.quiet)
 	w.run()
-	require.Equal(t, []string{"suspend", "suspend", "system *actor.Watch", "renew", "system *actor.Restart", "resume"}, s.all())
+	require.Equal(t, []string{"suspend", "suspend", "system *actor.Started", "renew", "system *actor.Restart", "resume"}, s.all())
 
 	s.keeps = true
 	p.PostSystemMessage(&proto.Restart{})
