@@ -246,8 +246,12 @@ func (o *Object[T]) Undecided(value any) {
 // children end before the object's actor does, and before it is restarted; Supervising
 // says how it supervises them. It fails with *actor.SpawnError if the object has been
 // stopped or is being restarted; with protoactor's error if it has a child of that
-// name. To make an object a child is what Under is for.
+// name, and with *actor.NameError if the name cannot be a part of an address. To make an
+// object a child is what Under is for.
 func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, error) {
+	if !actor.IsName(name) {
+		return nil, &actor.NameError{Name: name, Cause: actor.ErrBadName}
+	}
 	if _, err := o.address(); err != nil {
 		return nil, &actor.SpawnError{Parent: o.Name(), Cause: err}
 	}

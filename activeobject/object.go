@@ -106,8 +106,9 @@ const (
 )
 
 // Named gives the object a name, under which it is known as an actor from the
-// start. The default is the name of its type and a number. When the name of an object
-// that has been stopped is free again, says actor.NameError.
+// start. The default is the name of its type and a number. A name contains no slash and no
+// control characters: see actor.ErrBadName. When the name of an object that has been stopped
+// is free again, says actor.NameError.
 func Named(name string) Option { return func(s *settings) { s.name = name } }
 
 // MaxBypass bounds how often a later request may start while a waiting one's
@@ -168,7 +169,7 @@ func (e *OptionError) Error() string {
 // win where they contradict them.
 //
 // It fails, with nothing left behind, if the system is closed (actor.ErrClosed),
-// the name is taken (*actor.NameError), or an option makes no sense
+// the name is taken or bad (*actor.NameError), or an option makes no sense
 // (*OptionError). It seals the type, and panics if that is incompletely declared.
 func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (*Object[T], error) {
 	return build(system, t, state, nil, options)
@@ -200,6 +201,9 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	}
 	name := s.name
 	s.name = ""
+	if err := actor.CheckName(name); err != nil {
+		return nil, err
+	}
 	place, err := s.stands(t.name, system, factory != nil)
 	if err != nil {
 		return nil, err
@@ -270,10 +274,16 @@ func (o *Object[T]) Explain() mailbox.Snapshot { return o.box.Explain() }
 
 // PID returns the address of the object as a protoactor actor. Messages to it are
 // *actor.Invoke; they go through the same waiting queue as every other request.
-// The actor is made when its address is first asked for; if the system has been
-// closed by then there is none, and PID returns nil.
+//
+// The actor is made when its address is first asked for. PID is never nil: the address of
+// an object that has stopped, or whose system has been closed, can be sent to, asked,
+// watched and stopped like any other. While an object that stops is still there it answers
+// requests with *StoppedError; afterwards what is sent to it is a dead letter.
 func (o *Object[T]) PID() *actor.PID {
-	pid, _ := o.address() // a name that is free cannot be taken
+	pid, err := o.address()
+	if err != nil { // the system is closed: a name that is free cannot be taken
+		return actor.Nowhere(o.Name())
+	}
 	return pid
 }
 

@@ -72,6 +72,9 @@ type Place struct {
 // SpawnAt makes an actor of an object, like Spawn, in the given place. It may also
 // fail with *SpawnError.
 func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
+	if err := CheckName(at.Name); err != nil {
+		return nil, err
+	}
 	if at.Parent == nil && at.Guardian == nil && at.Children == nil {
 		return s.Spawn(at.Name, object)
 	}
@@ -95,15 +98,7 @@ func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
 	case at.Guardian != nil:
 		parent = actors.Root.Copy().WithGuardian(guardian{at.Guardian})
 	}
-	name := at.Name
-	if name == "" {
-		name = actors.ProcessRegistry.NextId()
-	}
-	pid, err := parent.SpawnNamed(props, name)
-	if errors.Is(err, proto.ErrNameExists) {
-		return nil, &NameError{Name: name, Cause: err}
-	}
-	return pid, err
+	return spawn(actors, parent, props, at.Name)
 }
 
 // propsOf returns how the actor of an object is made, with the strategy for its children.

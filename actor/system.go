@@ -42,20 +42,6 @@ type Reply struct {
 // ErrClosed is returned for objects of a system that has been closed.
 var ErrClosed = errors.New("sluice: system is closed")
 
-// NameError says that an object could not be given the name it asked for: another
-// actor has it. The name of an object that has been stopped is free when its actor has
-// ended, which is a little after its last body has returned; System.Watch tells when.
-type NameError struct {
-	Name  string
-	Cause error
-}
-
-// Error implements error.
-func (e *NameError) Error() string { return fmt.Sprintf("sluice: name %q: %v", e.Name, e.Cause) }
-
-// Unwrap returns the cause.
-func (e *NameError) Unwrap() error { return e.Cause }
-
 // System is the home of objects: it owns the goroutines that serve them, makes
 // actors of them, and ends them. An object belongs to its system until it is
 // stopped, whether anybody refers to it or not.
@@ -189,9 +175,12 @@ func (s *System) open() (*proto.ActorSystem, error) {
 }
 
 // Spawn makes an actor of an object. An empty name gives it one that is free. It
-// fails with *NameError if the name is taken, and with ErrClosed; nothing is left
+// fails with *NameError if the name is taken or none, and with ErrClosed; nothing is left
 // behind then.
 func (s *System) Spawn(name string, object mailbox.Receiver) (*PID, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
 	s.spawning.Lock()
 	defer s.spawning.Unlock()
 	s.mu.Lock()
@@ -203,14 +192,7 @@ func (s *System) Spawn(name string, object mailbox.Receiver) (*PID, error) {
 	actors := s.protoactor()
 	s.next = object
 	defer func() { s.next = nil }()
-	if name == "" {
-		return actors.Root.Spawn(s.props), nil
-	}
-	pid, err := actors.Root.SpawnNamed(s.props, name)
-	if err != nil {
-		return nil, &NameError{Name: name, Cause: err}
-	}
-	return pid, nil
+	return spawn(actors, actors.Root, s.props, name)
 }
 
 // Shared returns what the system keeps under the key, which make makes if there is
