@@ -489,18 +489,18 @@ func (t *common) caught(o *core, at int, value any, err *error) {
 	switch {
 	case at == asking && value == nil:
 		*err = o.guardError(t.index, goexit) // for who hears of it otherwise than by a result
-		o.failed(t.name, *err)
+		o.failed(t.name, 0, *err)
 	case at == asking:
 		*err = o.guardError(t.index, value)
-		o.failed(t.name, *err)
+		o.failed(t.name, 0, *err)
 	case at == running && value == nil:
-		o.failed(t.name, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
+		o.failed(t.name, 0, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
 	case at == running:
 		if !t.changed { // which the kernel takes for one that has not run
 			o.box.Count(t.index, true, 0)
 		}
 		*err = &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
-		o.failed(t.name, *err)
+		o.failed(t.name, 0, *err)
 	}
 	o.box.Yield(mailbox.Leaving{Op: t.index, Changed: t.changed && at != asking})
 }
@@ -666,12 +666,12 @@ func goesOn(err *error, home record, o *core) bool {
 func (t *common) escaped(o *core, r *mailbox.Request, home record, value any) {
 	r.Left()
 	if value == nil {
-		o.failed(t.name, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
+		o.failed(t.name, r.Arrival(), &mailbox.ExitError{Object: o.Name(), Operation: t.name})
 		r.Exit()
 		return
 	}
 	err := &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
-	o.failed(t.name, err)
+	o.failed(t.name, r.Arrival(), err)
 	home.Fail(err)
 }
 
@@ -971,25 +971,4 @@ func (t *common) enterChain(ctx context.Context, o *core, r *mailbox.Request) {
 	if !t.leafed || o.class.filters != nil {
 		r.Inside(ctx, &o.box)
 	}
-}
-
-// unheard logs that a request failed which nobody waits for. An error that its
-// body returned is a result, and forgotten with it.
-func (o *core) unheard(err error) {
-	cause := err
-	if r, ok := err.(*mailbox.RequeuedError); ok {
-		cause = r.Cause
-	}
-	switch cause.(type) {
-	case *mailbox.PanicError, *mailbox.GuardError, *mailbox.ExitError, *mailbox.StoppedError,
-		*mailbox.FullError, *mailbox.PolicyError, *mailbox.ConflictError, *mailbox.UndeclaredError, *KeyError, *BadRequeueError:
-		o.log(err)
-	}
-}
-
-// log reports an error that nobody else is told. It is called by whoever has the
-// object, who must not perish of a handler that panics.
-func (o *core) log(err error) {
-	defer func() { _ = recover() }()
-	o.class.system.Logger().Error(err.Error(), "object", o.Name())
 }

@@ -152,6 +152,11 @@ func (o *core) clashFailed(a, b *kernel.Request, value any) error {
 	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.class.rule(a.Op).Name, With: o.class.rule(b.Op).Name, Value: value, Stack: debug.Stack()}
 	if value == nil {
 		err.Value = goexit
+	}
+	if a.Waits() { // or else it has failed of this condition, and that has been reported
+		o.report(err.Operation, a.Arrival(), err)
+	}
+	if value == nil {
 		o.box.ConflictExited(a, err)
 	}
 	return err

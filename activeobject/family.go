@@ -171,7 +171,13 @@ func (t *common) checkKey(o *core, k keyer) (err error) {
 // keyFailed returns the error of a key function that panicked with the value; if
 // there is none the goroutine is ending.
 func (t *common) keyFailed(o *core, value any) error {
-	return &KeyError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
+	err := &KeyError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
+	if value == nil {
+		o.report(t.name, 0, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
+	} else {
+		o.report(t.name, 0, err)
+	}
+	return err
 }
 
 func (t *common) unequal(o *core, key any) error {
@@ -240,7 +246,7 @@ func (t *common) opening(o *core, keys func(i int, open func(key any))) kernel.O
 			if !returned {
 				open(kernel.AnyKey)
 				if v := recover(); v != nil {
-					o.log(&KeyError{Object: o.Name(), Operation: t.name, Value: v, Stack: debug.Stack()})
+					o.report(t.name, 0, &KeyError{Object: o.Name(), Operation: t.name, Value: v, Stack: debug.Stack()})
 				}
 			}
 		}()

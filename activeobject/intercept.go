@@ -79,15 +79,15 @@ type filtered struct {
 	filters []Interceptor // those passed
 	ctx     context.Context
 	request Intercepted
-	log     func(error)
+	at      *core
 }
 
 // queue calls Queue of one interceptor after another, until one refuses.
 func (f *filtered) queue(all []Interceptor) (err error) {
 	returned := false
 	defer func() {
-		if v := recover(); !returned && v != nil {
-			err = &mailbox.PanicError{Object: f.request.Object, Operation: f.request.Operation, Value: v, Stack: debug.Stack()}
+		if !returned {
+			err = f.failed(recover())
 		}
 	}()
 	for i, one := range all {
@@ -122,7 +122,7 @@ func (f *filtered) done(err error) {
 // admit calls Queue of the interceptors of an object to which the request comes, and
 // returns the context with which it goes on.
 func (c *call) admit(ctx context.Context, seen Intercepted, o *core) (context.Context, error) {
-	f := &filtered{before: c.filtered, ctx: ctx, request: seen, log: o.log}
+	f := &filtered{before: c.filtered, ctx: ctx, request: seen, at: o}
 	c.filtered = f // now: those that have been passed hear of a refusal by the next
 	err := f.queue(o.class.filters)
 	if f.ctx.Done() != nil {
@@ -131,10 +131,22 @@ func (c *call) admit(ctx context.Context, seen Intercepted, o *core) (context.Co
 	return f.ctx, err
 }
 
+// failed returns the error of an interceptor's Queue or Done that panicked with the value, or,
+// if that is nil, has called runtime.Goexit; and reports it.
+func (f *filtered) failed(value any) (err error) {
+	if value == nil {
+		err = &mailbox.ExitError{Object: f.request.Object, Operation: f.request.Operation}
+	} else {
+		err = &mailbox.PanicError{Object: f.request.Object, Operation: f.request.Operation, Value: value, Stack: debug.Stack()}
+	}
+	f.at.report(f.request.Operation, 0, err)
+	return err
+}
+
 func (f *filtered) contain(do func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			f.log(&mailbox.PanicError{Object: f.request.Object, Operation: f.request.Operation, Value: v, Stack: debug.Stack()})
+			f.failed(v)
 		}
 	}()
 	do()
@@ -151,7 +163,7 @@ func (o over) Run() { o.done(o.err) }
 
 // pass calls Queue of the interceptors of an object to which a request is made.
 func (t *common) pass(ctx context.Context, o *core, arg any) (_ *filtered, err error) {
-	f := &filtered{ctx: ctx, request: t.seen(ctx, o, arg), log: o.log}
+	f := &filtered{ctx: ctx, request: t.seen(ctx, o, arg), at: o}
 	exit := error(&mailbox.ExitError{Object: o.Name(), Operation: t.name}) // unless something returns
 	err = exit
 	passed := false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Supervised gives the object a supervisor: the strategy decides what becomes of it
@@ -174,16 +175,25 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 // failed says that the object has failed in the operation, as err tells. If it is
 // supervised, it is suspended from now on, and its supervisor will decide. It is
 // called by whoever has the object, before he says that the body has ended.
-func (o *core) failed(operation string, err error) {
+//
+// The request is its arrival; 0 if it has found the object idle.
+func (o *core) failed(operation string, request uint64, err error) {
+	o.report(operation, request, err)
 	if who := o.who.Load(); who != nil && who.supervised && o.box.Fail(err) {
-		who.plug.Load().Fail(err, &actor.Invoke{Operation: operation})
+		who.plug.Load().Fail(mailbox.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
-// failedAsking is failed for a guard that the kernel has asked.
-func (o *core) failedAsking(op int, err error) {
+// failedAsking is failed for a guard that the kernel has asked: that of r, or, if r is
+// nil, one over the state.
+func (o *core) failedAsking(op int, r *kernel.Request, err error) {
+	operation, request := o.class.rule(op).Name, uint64(0)
+	if r != nil {
+		request = r.Arrival()
+	}
+	o.report(operation, request, err)
 	if who := o.who.Load(); who != nil && who.supervised && o.box.FailAsking(err) {
-		who.plug.Load().Fail(err, &actor.Invoke{Operation: o.class.rule(op).Name})
+		who.plug.Load().Fail(mailbox.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
@@ -223,8 +233,12 @@ func (o *Object[T]) Renew() (carriedOut bool) {
 	}
 	failed.Cause = &mailbox.ExitError{Object: o.Name(), Operation: "factory"} // unless it returns
 	defer func() {
-		if failed.Cause != nil && o.box.Fail(failed) {
-			who.plug.Load().Fail(failed, &actor.Restart{})
+		if failed.Cause == nil {
+			return
+		}
+		o.report("factory", 0, failed)
+		if o.box.Fail(failed) {
+			who.plug.Load().Fail(mailbox.Failure{Reason: failed, Message: &actor.Restart{}})
 		}
 	}()
 	put, err := who.renew()
@@ -239,8 +253,11 @@ func (o *Object[T]) Undecided(value any) {
 	if value == nil {
 		value = goexit
 	}
-	o.log(fmt.Errorf("sluice: %s is stopped, as its supervisor failed to decide: %v", o.Name(), value))
+	o.log(fmt.Errorf("sluice: %s is stopped, as its supervisor failed to decide: %v", o.Name(), value), "stack", string(debug.Stack()))
 }
+
+// Decided implements mailbox.Subject.
+func (o *Object[T]) Decided(what string, about mailbox.Failure) { o.decided(what, about) }
 
 // SpawnNamed implements actor.Spawner: it makes an actor a child of the object's. The
 // children end before the object's actor does, and before it is restarted; Supervising

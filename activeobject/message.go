@@ -132,7 +132,7 @@ func (o *core) answered(l letter, r any, err error) {
 			o.class.system.DeadLetter(o.addressed(), l.message) // it never ran
 			return
 		}
-		o.log(err)
+		o.unanswered(err)
 	}
 }
 

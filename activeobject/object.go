@@ -444,12 +444,12 @@ func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) 
 func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
 	if value == nil {
 		err := o.guardError(op, goexit)
-		o.failedAsking(op, err)
+		o.failedAsking(op, r, err)
 		o.box.GuardExited(op, r, err)
 		return nil
 	}
 	err := o.guardError(op, value)
-	o.failedAsking(op, err)
+	o.failedAsking(op, r, err)
 	return err
 }
 

@@ -359,9 +359,9 @@ func (t *common) failedHere(o *core, state int, mark uint64, value any, err *err
 	}
 	if value != nil {
 		*err = o.guardError(t.index, value)
-		o.failed(t.name, *err)
+		o.failed(t.name, 0, *err)
 	} else {
-		o.failed(t.name, o.guardError(t.index, goexit))
+		o.failed(t.name, 0, o.guardError(t.index, goexit))
 	}
 	o.box.Yield(mailbox.Leaving{Op: mailbox.Marked(mark), Changed: true}) // the turn before
 }

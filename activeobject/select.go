@@ -220,7 +220,7 @@ func (c *Case[T, A, R]) join(ctx context.Context, s *mailbox.Selection, now time
 	}
 	op, own := c.op, false
 	if filters := c.o.class.filters; filters != nil {
-		f := &filtered{ctx: ctx, request: op.common().seen(ctx, &c.o.core, c.arg), log: c.o.log}
+		f := &filtered{ctx: ctx, request: op.common().seen(ctx, &c.o.core, c.arg), at: &c.o.core}
 		if c.err = f.queue(filters); c.err != nil {
 			f.done(c.err)
 			return false

@@ -388,6 +388,9 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	case byDeadline:
 		c.config.Rank = mailbox.ByDeadline
 	}
+	if rules.Policy != nil && rules.Policy.Fallible {
+		c.config.Failed = policyFailed
+	}
 	if s.patience > 0 {
 		c.config.Overdue = overdue(system.Logger())
 	}

@@ -19,6 +19,8 @@ type Warm struct {
 	idle   []*worker // the one that became idle last at the end: its cache is warmest
 	active int       // goroutines that have not ended
 	gone   chan struct{}
+
+	system *System // whose workers they are; nil if they are nobody's
 }
 
 type worker struct {

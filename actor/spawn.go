@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"reflect"
+	"runtime/debug"
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
@@ -109,7 +110,7 @@ func (s *System) propsOf(object func() mailbox.Receiver, children Strategy) *Pro
 	return proto.PropsFromFunc(func(proto.Context) {},
 		proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(object(), &s.workers) }),
 		proto.WithSpawnMiddleware(mailbox.Spawning),
-		proto.WithSupervisor(supervisor{children, s.logger}))
+		proto.WithSupervisor(supervisor{children, s}))
 }
 
 // lives returns an error if parent is the context of an actor that has ended, or
@@ -169,7 +170,7 @@ func (g guarded) EscalateFailure(_, _ any) { g.StopChildren(g.child) }
 // of those whose failures it passes on.
 type supervisor struct {
 	strategy Strategy
-	log      *slog.Logger
+	system   *System
 }
 
 // HandleFailure implements protoactor's SupervisorStrategy. A child about which the
@@ -197,11 +198,14 @@ func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor,
 
 // undecided logs that the strategy has failed.
 func (p supervisor) undecided(child *PID, value any) {
-	defer func() { _ = recover() }() // of a handler that panics
 	if value == nil {
 		value = "it ended its goroutine (runtime.Goexit)"
 	}
-	p.log.Error(fmt.Sprintf("sluice: %s is stopped, as its supervisor failed to decide: %v", child.Id, value))
+	stack := string(debug.Stack())
+	p.system.Log(func(l *slog.Logger) {
+		l.Error(fmt.Sprintf("sluice: %s is stopped, as its supervisor failed to decide: %v", child.Id, value),
+			"object", child.Id, "stack", stack)
+	})
 }
 
 // escalating is a supervisor as its strategy sees it.

@@ -19,11 +19,12 @@ type parent struct {
 	plug *mailbox.Plug
 }
 
-func (p *parent) Plugged(plug *mailbox.Plug) { p.plug = plug }
-func (p *parent) Suspend() <-chan struct{}   { return nil }
-func (p *parent) Resume()                    {}
-func (p *parent) Renew() bool                { return true }
-func (p *parent) Undecided(any)              {}
+func (p *parent) Plugged(plug *mailbox.Plug)      { p.plug = plug }
+func (p *parent) Suspend() <-chan struct{}        { return nil }
+func (p *parent) Resume()                         {}
+func (p *parent) Renew() bool                     { return true }
+func (p *parent) Undecided(any)                   {}
+func (p *parent) Decided(string, mailbox.Failure) {}
 
 // undecided is a strategy that fails to decide.
 type undecided struct{ how func() }

@@ -53,6 +53,7 @@ var ErrClosed = errors.New("sluice: system is closed")
 type System struct {
 	workers Warm
 	logger  *slog.Logger
+	logbook logbook
 
 	shared sync.Map
 
@@ -100,6 +101,9 @@ func On(actors *proto.ActorSystem) Option {
 }
 
 // WithLogger sets where the system logs; the default, also for nil, is slog.Default().
+// It logs panics of code that is not its own at ERROR, with the stack, and what
+// supervisors decide at WARN; both with the attributes object, operation and request. A
+// worker calls the handler, which may do what it likes: see Close.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *System) {
 		if s.logger = logger; logger == nil {
@@ -111,6 +115,7 @@ func WithLogger(logger *slog.Logger) Option {
 // NewSystem returns a system without objects.
 func NewSystem(options ...Option) *System {
 	s := &System{logger: slog.Default()}
+	s.workers.system = s
 	for _, o := range options {
 		o(s)
 	}
@@ -240,8 +245,10 @@ func (s *System) contain(value any) {
 	if value == nil {
 		return
 	}
-	defer func() { _ = recover() }() // of a handler that panics
-	s.logger.Error(fmt.Sprintf("sluice: who was sent a reply panicked: %v", value), "stack", string(debug.Stack()))
+	stack := string(debug.Stack())
+	s.Log(func(l *slog.Logger) {
+		l.Error(fmt.Sprintf("sluice: who was sent a reply panicked: %v", value), "stack", stack)
+	})
 }
 
 // Stop stops an actor.
@@ -327,7 +334,7 @@ func (s *System) Explain() []mailbox.Snapshot {
 // or comes later fails with an error that matches mailbox.ErrStopped, and the
 // bodies that run may finish. What was sent to actors by Request fails with ErrClosed,
 // whoever has it. Close waits until the bodies have returned and the system's
-// goroutines have ended, or until ctx has: then it returns the context's error,
+// goroutines have ended, what is to be logged included, or until ctx has: then it returns the context's error,
 // and what still runs goes on alone. Closing twice is fine.
 //
 // A body that closes its own system would wait for itself: Close fails with

@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -21,7 +22,8 @@ import (
 // ever. They also run if f fails because its object or system stops.
 //
 // A do that panics, or leaves through runtime.Goexit on a worker, fails the future
-// with a *ContinuationError. What else is to follow from f is not concerned.
+// with a *ContinuationError, which is logged as well. What else is to follow from f is
+// not concerned.
 func Then[R, S any](f Future[R], do func(R, error) (S, error)) Future[S] {
 	if do == nil {
 		return failed[S](&FutureError{Function: "Then", Reason: "the function is nil"})
@@ -37,7 +39,7 @@ func then[R, S any](f Future[R], function any, do func(R, error) (S, error)) Fut
 		returned := false
 		defer func() {
 			if !returned {
-				d.Err = &ContinuationError{Function: nameOf(function), Value: recover(), Stack: debug.Stack()}
+				d.Err = continuationFailed(t, f.source(), function, recover())
 			}
 			t.Complete(&d.Join)
 		}()
@@ -49,7 +51,7 @@ func then[R, S any](f Future[R], function any, do func(R, error) (S, error)) Fut
 
 // OnDone has do called with the outcome of f when that is there, as by Then, and
 // returns a future with the same outcome that is ready when do has returned. If do
-// panics, that future fails, and nobody else is told.
+// panics, that future fails, and the failure is logged.
 func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 	if do == nil {
 		return failed[R](&FutureError{Function: "OnDone", Reason: "the function is nil"})
@@ -247,6 +249,41 @@ func (e *ContinuationError) Error() string {
 // Unwrap returns the panic's value if it is an error.
 func (e *ContinuationError) Unwrap() error {
 	err, _ := e.Value.(error)
+	return err
+}
+
+// continuationFailed returns the error of a continuation that panicked with the value, or,
+// if that is nil, called runtime.Goexit, and logs it. It was to follow from the source, in
+// the turn, or at once if that is nil.
+//
+// Of a future whose result was there when it was made nothing tells the system; then it
+// is slog's default logger that logs, on a goroutine of its own, as a continuation may run
+// inside a body.
+func continuationFailed(t *mailbox.Turn, source mailbox.Awaited, function, value any) error {
+	err := &ContinuationError{Function: nameOf(function), Value: value, Stack: debug.Stack()}
+	attributes := []any{"continuation", err.Function}
+	request, _ := source.(*mailbox.Request)
+	if request != nil {
+		object, operation, arrival := request.Names()
+		attributes = append(attributes, "object", object, "operation", operation, "request", arrival)
+	}
+	attributes = append(attributes, "stack", string(err.Stack))
+	var workers Dispatcher
+	switch {
+	case t != nil:
+		workers = t.Workers()
+	case request != nil:
+		workers = request.Workers()
+	}
+	write := func(l *slog.Logger) { l.Error(err.Error(), attributes...) }
+	if w, ok := workers.(*Warm); ok && w.system != nil {
+		w.system.Log(write)
+	} else {
+		go func() {
+			defer func() { _ = recover() }() // of a handler that panics
+			write(slog.Default())
+		}()
+	}
 	return err
 }
 

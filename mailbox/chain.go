@@ -492,6 +492,16 @@ func (r *Request) String() string {
 	return m.nameOf(r)
 }
 
+// Names returns the names of the object and the operation of the request, and its arrival.
+func (r *Request) Names() (object, operation string, arrival uint64) {
+	m := r.lock()
+	defer m.mu.Unlock()
+	return m.host.Name(), m.config.Rules.Operations[r.Op].Name, r.Arrival()
+}
+
+// Workers returns the workers of the object that the request is at.
+func (r *Request) Workers() Dispatcher { return r.box.Load().config.Workers }
+
 // nameOf names a request of this object. The caller holds mu.
 func (m *Mailbox) nameOf(r *Request) string {
 	return m.host.Name() + "." + m.config.Rules.Operations[r.Op].Name

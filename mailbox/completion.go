@@ -187,6 +187,9 @@ func follow(first, last *Continuation, workers Dispatcher) {
 	}
 }
 
+// Workers returns whose worker's turn it is.
+func (t *Turn) Workers() Dispatcher { return t.workers }
+
 // Run implements Task.
 func (t *Turn) Run() {
 	finished := false

@@ -124,6 +124,9 @@ type Config struct {
 	// what runs; 0 is for ever.
 	Patience time.Duration
 	Overdue  func(object string, w Waiting, running []Running)
+	// Failed, if it is not nil, is told that a policy has failed when it was asked about
+	// r, and perhaps about others. It is called with mu held.
+	Failed func(host Host, r *Request, err error)
 
 	rest     uint64   // the word of an object that nobody owns, and at which nobody waits
 	parks    []uint64 // per operation: what those that wait for it add to that

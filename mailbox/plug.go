@@ -34,6 +34,10 @@ type Subject interface {
 	// Renew gives the object, which is suspended and quiet, a new state, and reports
 	// whether its actor is to restart. If not, the object has seen to what follows.
 	Renew() bool
+	// Decided says that the object is resumed, restarted or stopped, since its supervisor
+	// has decided about the failure; or that it is restarted for the sake of others, and
+	// then the failure is empty.
+	Decided(what string, about Failure)
 	// Undecided says that nobody can decide about a failure, as the supervisor has
 	// panicked with the value, or, if that is nil, called runtime.Goexit. The object
 	// is about to be halted.
@@ -71,6 +75,7 @@ type Plug struct {
 	system []any         // system messages not yet handled, in order
 	busy   bool          // not started, or a worker is at it or on its way
 	halted bool          // there has been a Stop
+	asked  *Failure      // what the supervisor has been asked, and not answered
 	poke   chan struct{} // wakes a turn that waits; nil until there has been one
 
 	// What the turn waits for, and what it does then. A nil channel is not waited for.
@@ -107,10 +112,15 @@ type Plug struct {
 	living     map[string]proto.Process // the actor's children by their ids: see lives
 }
 
-// failure is a system message: the object has failed.
-type failure struct {
-	reason  error
-	message any
+// Failure is what a supervisor decides about. It is a system message of a plug's to
+// itself.
+type Failure struct {
+	// Reason is an error, if it is the object itself that has failed, and not a child
+	// whose failure is passed on.
+	Reason any
+	// Message led to it: an *actor.Invoke of the operation, or an *actor.Restart.
+	Message any
+	Request uint64 // its arrival; 0 if there is none
 }
 
 // NewPlug returns the plug between an actor and a shared object.
@@ -187,7 +197,7 @@ func (p *Plug) PostSystemMessage(message any) {
 // Fail says that the object has failed; it has been suspended. Its supervisor gets to
 // know the reason, and the message that led to it, and decides. If the object has been
 // halted meanwhile nothing is decided any more.
-func (p *Plug) Fail(reason error, message any) { p.PostSystemMessage(failure{reason, message}) }
+func (p *Plug) Fail(f Failure) { p.PostSystemMessage(f) }
 
 // wake sends a worker if there is something to do and none is at it. The caller
 // holds mu.
@@ -280,12 +290,13 @@ func (p *Plug) handle(message any) {
 		p.pill, p.drained = message, p.object.Drain()
 	case *proto.Stop:
 		p.stop, p.stopped = message, p.object.Halt()
+		p.decided("stopped")
 	case *proto.SuspendMailbox, *proto.ResumeMailbox, *proto.Restart:
 		if p.subject != nil && !p.ending() {
 			p.steps = append(p.steps, message)
 			p.step()
 		}
-	case failure:
+	case Failure:
 		if !p.ending() {
 			p.escalate(m)
 		}
@@ -371,8 +382,10 @@ func (p *Plug) step() {
 		case *proto.SuspendMailbox:
 			p.subject.Suspend()
 		case *proto.ResumeMailbox:
+			p.decided("resumed")
 			p.resume()
 		case *proto.Restart:
+			p.decided(restarted)
 			if p.quiet = p.subject.Suspend(); p.box != nil {
 				p.box.mu.Lock()
 				p.box.doubt()
@@ -381,6 +394,31 @@ func (p *Plug) step() {
 			return
 		}
 	}
+}
+
+const restarted = "restarted"
+
+// decided tells the object what is done with it, if its supervisor has been asked; or if it
+// loses its state.
+func (p *Plug) decided(what string) {
+	p.mu.Lock()
+	asked := p.asked
+	p.asked = nil
+	p.mu.Unlock()
+	switch {
+	case p.subject == nil:
+	case asked != nil:
+		p.subject.Decided(what, *asked)
+	case what == restarted:
+		p.subject.Decided(what, Failure{})
+	}
+}
+
+// ask notes what the supervisor is about to be asked.
+func (p *Plug) ask(f Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = &f
 }
 
 // ending reports whether there has been a Stop.
@@ -463,6 +501,7 @@ func (p *Plug) Escalate(child *proto.PID, reason, message any) {
 	p.context.Lock()
 	defer p.context.Unlock()
 	p.escalated = append(p.escalated, child)
+	p.ask(Failure{Reason: reason, Message: message})
 	p.invoker.EscalateFailure(reason, message)
 }
 
@@ -503,7 +542,8 @@ func PlugOf(actors *proto.ActorSystem, pid *proto.PID) *Plug {
 
 // escalate has the actor tell its supervisor of a failure, who may be asked, and
 // answer, right here.
-func (p *Plug) escalate(f failure) {
+func (p *Plug) escalate(f Failure) {
+	p.ask(f)
 	p.context.Lock()
 	returned := false
 	defer func() {
@@ -513,7 +553,7 @@ func (p *Plug) escalate(f failure) {
 			p.PostSystemMessage(&proto.Stop{})
 		}
 	}()
-	p.invoker.EscalateFailure(f.reason, f.message)
+	p.invoker.EscalateFailure(f.Reason, f.Message)
 	returned = true
 }
 

@@ -127,13 +127,20 @@ type subject struct {
 	plug  *mailbox.Plug
 	quiet chan struct{}
 	keeps bool // it cannot be renewed
+
+	decided []string
+	about   []mailbox.Failure
 }
 
 func (s *subject) Plugged(p *mailbox.Plug)  { s.plug = p }
 func (s *subject) Suspend() <-chan struct{} { s.note("suspend"); return s.quiet }
 func (s *subject) Resume()                  { s.note("resume") }
 func (s *subject) Renew() bool              { s.note("renew"); return !s.keeps }
-func (s *subject) Undecided(value any)      { s.note("undecided %v", value) }
+func (s *subject) Decided(what string, about mailbox.Failure) {
+	s.decided = append(s.decided, what)
+	s.about = append(s.about, about)
+}
+func (s *subject) Undecided(value any) { s.note("undecided %v", value) }
 
 // sulky is an actor whose supervisor panics.
 type sulky struct{ *recorder }
@@ -168,7 +175,7 @@ func TestARestartWaitsUntilTheObjectIsQuiet(t *testing.T) {
 func TestNothingIsDecidedAboutAnObjectThatEnds(t *testing.T) {
 	s, p, w := newSubject(t)
 	p.PostSystemMessage(&proto.Stop{})
-	p.Fail(io.EOF, nil)
+	p.Fail(mailbox.Failure{Reason: io.EOF})
 	p.PostSystemMessage(&proto.Restart{})
 	p.PostSystemMessage(&proto.SuspendMailbox{})
 	close(s.idle)
@@ -178,10 +185,35 @@ func TestNothingIsDecidedAboutAnObjectThatEnds(t *testing.T) {
 
 func TestAFailureGoesToTheSupervisorOnThePlugsTurn(t *testing.T) {
 	s, p, w := newSubject(t)
-	p.Fail(io.EOF, nil)
+	p.Fail(mailbox.Failure{Reason: io.EOF})
 	require.Empty(t, s.all())
 	w.run()
 	require.Equal(t, []string{"escalate"}, s.all())
+}
+
+func TestADecisionIsToldOnceWithWhatItIsAbout(t *testing.T) {
+	s, p, w := newSubject(t)
+	close(s.quiet)
+	close(s.idle)
+	p.PostSystemMessage(&proto.ResumeMailbox{}) // which nobody has asked for
+	p.Fail(mailbox.Failure{Reason: io.EOF, Request: 7})
+	p.PostSystemMessage(&proto.ResumeMailbox{})
+	p.PostSystemMessage(&proto.Restart{}) // for the sake of others
+	w.run()
+	p.Fail(mailbox.Failure{Reason: io.ErrClosedPipe})
+	p.PostSystemMessage(&proto.Stop{})
+	w.run()
+	require.Equal(t, []string{"resumed", "restarted"}, s.decided)
+	require.Equal(t, []mailbox.Failure{{Reason: io.EOF, Request: 7}, {}}, s.about, "who stops it decides nothing, if nobody has been asked")
+
+	s, p, w = newSubject(t)
+	p.Fail(mailbox.Failure{Reason: io.EOF})
+	w.run()
+	p.PostSystemMessage(&proto.Stop{})
+	p.PostSystemMessage(&proto.Stop{})
+	close(s.idle)
+	w.run()
+	require.Equal(t, []string{"stopped"}, s.decided)
 }
 
 func TestASupervisorThatPanicsLeavesNothingUndecided(t *testing.T) {
@@ -189,7 +221,7 @@ func TestASupervisorThatPanicsLeavesNothingUndecided(t *testing.T) {
 	p := mailbox.NewPlug(s, w)
 	p.RegisterHandlers(&sulky{s.recorder}, nil)
 	p.Start()
-	p.Fail(io.EOF, nil)
+	p.Fail(mailbox.Failure{Reason: io.EOF})
 	close(s.idle)
 	w.run()
 	require.Equal(t, []string{"undecided no idea", "halt", "halt", "system *actor.Stop"}, s.all())

@@ -155,6 +155,11 @@ func (r *Request) misjudged(policy string, value any, about ...*kernel.Request) 
 	err := &PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: debug.Stack()}
 	if value == nil {
 		err.Value = "it ended its goroutine (runtime.Goexit)"
+	}
+	if m.config.Failed != nil {
+		m.config.Failed(m.host, r, err)
+	}
+	if value == nil {
 		m.kernel().Misjudged(err, about...)
 		m.abandon()
 	}

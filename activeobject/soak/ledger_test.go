@@ -102,6 +102,9 @@ type ledger struct {
 
 	derived     atomic.Int64 // futures that followed from others as they should
 	incidents   atomic.Int64 // logged ends of requests that nobody heard of, without a number
+	burst       atomic.Int64 // bodies that have panicked, or ended their goroutines
+	logged      atomic.Int64 // and those of which that was logged
+	dropped     atomic.Int64 // and perhaps those of which it was not, as there were too many
 	deadReplies atomic.Int64
 }
 
@@ -225,11 +228,7 @@ func (l *ledger) audit() (counts map[string]int) {
 				switch {
 				case e.plan == declines && e.way == message:
 					unheard += int64(finals) // which is no result for anybody
-				case finals > 0 && e.plan != succeeds && e.plan != declines:
-					unheard++
-				case ends == 0 && e.bound:
-					unheard++
-				case ends == 0:
+				case ends == 0: // or it failed of a guard, say, and that was logged for many
 					slack++
 				}
 				if ends > 1 {
@@ -284,6 +283,9 @@ func (l *ledger) audit() (counts map[string]int) {
 	if n := l.incidents.Load(); n < unheard || n > unheard+slack {
 		l.fault(nil, "%d ends of requests that nobody waited for were logged, not %d (and %d perhaps)", n, unheard, slack)
 	}
+	if n := l.burst.Load() - l.logged.Load(); n < 0 || n > l.dropped.Load() {
+		l.fault(nil, "%d bodies have panicked or ended their goroutines, and %d of them were logged", l.burst.Load(), l.logged.Load())
+	}
 	if n := l.deadReplies.Load(); n > abandoned {
 		l.fault(nil, "%d replies were dead letters, of %d requests", n, abandoned)
 	}
@@ -314,10 +316,25 @@ func (l *ledger) Handle(_ context.Context, r slog.Record) error {
 	switch {
 	case !sluice && !strings.HasPrefix(r.Message, "declined") && !strings.HasPrefix(r.Message, "turned away"):
 		return nil // of protoactor
-	case strings.Contains(m, "keeps its state in a restart"), strings.Contains(m, "failed to decide"):
+	case r.Level < slog.LevelError, strings.Contains(m, "keeps its state in a restart"), strings.Contains(m, "failed to decide"):
 		return nil
 	}
-	l.incidents.Add(1)
+	stack, body := false, !strings.HasPrefix(m, "continuation ") && (strings.Contains(m, " panicked: bang ") || strings.HasSuffix(m, " ended its goroutine (runtime.Goexit)") && !strings.Contains(m, ": "))
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "stack":
+			stack = true
+		case "entries":
+			l.dropped.Add(a.Value.Int64())
+		}
+		return true
+	})
+	switch {
+	case body && stack:
+		l.logged.Add(1)
+	case !stack: // a guard, policy or factory is logged once, whoever fails of it
+		l.incidents.Add(1)
+	}
 	return nil
 }
 

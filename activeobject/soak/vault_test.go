@@ -130,8 +130,10 @@ func (p *page) work(op string, o order, moves int64) (uint32, error) {
 		case declines:
 			return 0, errDeclined
 		case panics:
+			p.host.ledger.burst.Add(1)
 			panic(bang{o.id})
 		case exits:
+			p.host.ledger.burst.Add(1)
 			runtime.Goexit()
 		}
 		p.move(o.id, moves)
@@ -227,6 +229,7 @@ func (p *page) transfer(ctx context.Context, o order) (uint32, error) {
 		defer func() {
 			if !returned { // a guard that was asked there has ended this goroutine
 				l.end(id, 0, errEnded)
+				l.burst.Add(1)
 				e := l.entry(o.id)
 				e.torn, e.debt = true, o.n
 			}
