@@ -12,10 +12,9 @@ import (
 )
 
 // Concurrency is how requests run at once, at an object that is On: a Synchronizer. The
-// package synchronizer says what the parts mean, and has options for them. An object of
-// this package runs one request at a time, whatever else its type's defaults say here.
+// package synchronizer says what the parts mean, and has options for them.
 type Concurrency struct {
-	On      bool
+	On      bool            // set by every Concurrent that New is given
 	Table   *guards.Table   // nil stands for that of Type.Conflicts
 	Threads mailbox.Threads // nil stands for those of callers; it must be comparable
 	Crew    Crew            // if it is not nil, threads of the object's own instead; it must be comparable
@@ -36,9 +35,14 @@ type Crew interface {
 	Threads(system *actor.System, object actor.Spawner) mailbox.Threads
 }
 
-// Concurrent is an option that changes the Concurrency of an object.
+// Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
+// The default of a type (Type.Default) says how those of its objects run that are
+// Synchronizers: it makes none one, as a declaration is for every model.
 func Concurrent(change func(*Concurrency)) Option {
-	return func(s *settings) { change(&s.concurrent) }
+	return func(s *settings) {
+		change(&s.concurrent)
+		s.concurrent.On = true
+	}
 }
 
 // Wrong is an option that fails New with an *OptionError: for packages that have options

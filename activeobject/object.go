@@ -80,6 +80,7 @@ type Option func(*settings)
 type settings struct {
 	name       string
 	order      order
+	ordered    bool // New has been given an order
 	maxBypass  int
 	bound      kernel.Bound
 	patience   time.Duration
@@ -165,8 +166,9 @@ func (e *OptionError) Error() string {
 
 // New makes a shared object of the given type and state, which it owns from now
 // on: nobody else may touch the state. One request runs at a time, by default on
-// the goroutine of a caller. The options add to the type's (see Type.Default), and
-// win where they contradict them.
+// the goroutine of a caller. With an option of the package synchronizer, such as
+// Callers or Monitor, all requests run at once that are compatible. The options add
+// to the type's (see Type.Default), and win where they contradict them.
 //
 // It fails, with nothing left behind, if the system is closed (actor.ErrClosed),
 // the name is taken or bad (*actor.NameError), or an option makes no sense
@@ -182,6 +184,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	for _, o := range options {
 		o(&s)
 	}
+	s.ordered = false
 	switch {
 	case system == nil:
 		return nil, &OptionError{Type: t.name, Option: "system", Reason: "is nil: make one with actor.NewSystem"}

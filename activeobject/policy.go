@@ -70,7 +70,22 @@ const (
 	byDeadline
 )
 
-func ordered(o order) Option { return func(s *settings) { s.order = o } }
+func ordered(o order) Option { return func(s *settings) { s.order, s.ordered = o, true } }
+
+// Fixed makes an order, such as LIFO(), one that cannot be changed: if an option before it
+// orders requests, too, New fails with *OptionError. It is for those who make objects to whose
+// meaning the order belongs, and hand on options of their users.
+func Fixed(order Option) Option {
+	if order == nil {
+		return wrong("Fixed", "is given nil: pass an order, such as ByArrival")
+	}
+	return func(s *settings) {
+		if s.ordered {
+			wrong("an order of requests", "is given to an object that has one of its own, which is a part of what it is: leave it out")(s)
+		}
+		order(s)
+	}
+}
 
 // wrong is an option that fails New.
 func wrong(option, reason string) Option {

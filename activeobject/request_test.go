@@ -374,8 +374,11 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 		return m.HeapAlloc
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(8, activeobject.Refuse),
-			activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 })) // or it has a goroutine for each
+		options := []activeobject.Option{activeobject.Bounded(8, activeobject.Refuse)}
+		if s.fans() { // or it has a goroutine for each
+			options = append(options, activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 }))
+		}
+		o := newObject(t, s, ts.Type, &dam{}, options...)
 		pid := o.PID()
 		many := func(n int) {
 			ctx, cancel := context.WithCancel(background)

@@ -214,7 +214,8 @@ func (t *Type[T]) String() string { return t.name }
 // Default sets the options that all objects of the type get, unless New is given
 // others. Said again, it replaces what was said before; said of a derived type,
 // what was said of its base. It returns the type. An option that makes no sense
-// fails New, not Default.
+// fails New, not Default. Options of the package synchronizer are for those objects
+// that are Synchronizers; whether one is, its New says.
 //
 // It panics if the type is sealed, an option is nil, or one of them is Named,
 // since no two objects have the same name.
@@ -226,6 +227,7 @@ func (t *Type[T]) Default(options ...Option) *Type[T] {
 		}
 		o(&s)
 	}
+	s.concurrent.On, s.ordered = false, false
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

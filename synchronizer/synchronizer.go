@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// New is activeobject.New for an object that runs all requests at once that are compatible
-// with each other. It takes the options of both packages, and fails likewise, also if the
+// New is activeobject.New with Callers, unless another option or the type has other threads: an
+// object that runs all requests at once that are compatible with each other. It takes the options
+// of both packages, and fails likewise, also if the
 // conflict table is wrong or another type's (*activeobject.OptionError). Pooled, Dedicated
 // and On of the package activeobject give an object one thread at a time, and are refused.
 func New[T any](system *actor.System, t *activeobject.Type[T], state *T, options ...activeobject.Option) (*activeobject.Object[T], error) {
@@ -21,7 +22,7 @@ func NewFrom[T any](system *actor.System, t *activeobject.Type[T], factory func(
 }
 
 func synchronized(options []activeobject.Option) []activeobject.Option {
-	return append(options[:len(options):len(options)], activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true }))
+	return append(options[:len(options):len(options)], activeobject.Concurrent(func(*activeobject.Concurrency) {}))
 }
 
 // Conflicts gives the object a conflict table of its own; or, through Type.Default, all

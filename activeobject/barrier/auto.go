@@ -18,7 +18,7 @@ func NewAuto(system *actor.System, trigger int, options ...activeobject.Option) 
 	if err := atLeastOne("barrier.NewAuto", "trigger", trigger); err != nil {
 		return nil, err
 	}
-	o, err := activeobject.New(system, autos, &auto{trigger: trigger}, options...)
+	o, err := activeobject.NewFrom(system, autos, func() (*auto, error) { return &auto{trigger: trigger}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

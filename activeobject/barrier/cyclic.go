@@ -32,7 +32,7 @@ type Cyclic struct {
 // *activeobject.ArgumentError if there are less than one, or the options let fewer wait at
 // the object, or as activeobject.New does.
 func NewCyclic(system *actor.System, parties int, options ...activeobject.Option) (*Cyclic, error) {
-	return newCyclic("barrier.NewCyclic", system, &cyclic{parties: parties}, options)
+	return newCyclic("barrier.NewCyclic", system, parties, nil, options)
 }
 
 // NewCyclicAction is NewCyclic with an action, which the last party to arrive runs,
@@ -40,30 +40,38 @@ func NewCyclic(system *actor.System, parties int, options ...activeobject.Option
 // the context it is given; meanwhile the others wait, and nobody else gets to the
 // barrier. If the action fails or panics the barrier breaks. Once it has begun, a
 // party that is cancelled does not break the round any more. A nil action is a
-// *activeobject.ArgumentError. Options about the order of requests have no effect.
+// *activeobject.ArgumentError; an option for the order of requests, which has to be the
+// barrier's own, an *activeobject.OptionError.
 func NewCyclicAction(system *actor.System, parties int, action func(context.Context) error, options ...activeobject.Option) (*Cyclic, error) {
 	const call = "barrier.NewCyclicAction"
 	if action == nil {
 		return nil, &activeobject.ArgumentError{Call: call, Argument: "action", Problem: "is nil: pass what the last party is to do, or use NewCyclic"}
 	}
-	return newCyclic(call, system, &cyclic{parties: parties, action: action}, options)
+	return newCyclic(call, system, parties, action, options)
 }
 
-func newCyclic(call string, system *actor.System, state *cyclic, options []activeobject.Option) (*Cyclic, error) {
-	if err := atLeastOne(call, "parties", state.parties); err != nil {
+func newCyclic(call string, system *actor.System, parties int, action func(context.Context) error, options []activeobject.Option) (*Cyclic, error) {
+	if err := atLeastOne(call, "parties", parties); err != nil {
 		return nil, err
 	}
-	if state.action != nil { // the first to go acts
-		options = append(slices.Clip(options), activeobject.LIFO())
+	if action != nil { // the first to go acts
+		options = append(slices.Clip(options), activeobject.Fixed(activeobject.LIFO()))
 	}
-	o, err := activeobject.New(system, cyclics, state, options...)
+	last := &cyclic{}
+	o, err := activeobject.NewFrom(system, cyclics, func() (*cyclic, error) {
+		// The counts are the object's, and go on. Nothing comes inside while it is restarted,
+		// and the parties that are there have arrived in the round that begins.
+		came, there := last.Joined(cyclicAwait), last.Waiting(cyclicAwait)
+		last = &cyclic{parties: parties, action: action, before: came - uint64(there)}
+		return last, nil
+	}, options...)
 	if err != nil {
 		return nil, err
 	}
-	if err := roomFor(call, o, state.parties, fmt.Sprintf("%d parties", state.parties)); err != nil {
+	if err := roomFor(call, o, parties, fmt.Sprintf("%d parties", parties)); err != nil {
 		return nil, err
 	}
-	return &Cyclic{o, state.parties}, nil
+	return &Cyclic{o, parties}, nil
 }
 
 // Await arrives, and waits for the other parties. It fails with a *BrokenError if the

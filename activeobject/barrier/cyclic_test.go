@@ -22,7 +22,7 @@ func TestNobodyLeavesARoundBeforeAllHaveArrived(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		var acted atomic.Int64
 		for _, action := range []func(context.Context) error{nil, func(context.Context) error { acted.Add(1); return nil }} {
-			b, err := newCyclic("test", system, &cyclic{parties: parties, action: action}, options)
+			b, err := newTestCyclic(system, parties, action, options)
 			require.NoError(t, err)
 			var arrived [rounds]atomic.Int64
 			var all sync.WaitGroup
@@ -140,7 +140,7 @@ func TestTheActionOfALastPartyCanBreakTheRound(t *testing.T) {
 	failure := errors.New("no more work")
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		var act func() error
-		b, err := NewCyclicAction(system, 2, func(context.Context) error { return act() }, options...)
+		b, err := newTestCyclic(system, 2, func(context.Context) error { return act() }, options)
 		require.NoError(t, err)
 		for _, c := range []struct {
 			name string
@@ -206,11 +206,11 @@ func TestAnActionThatComesBackToItsBarrierIsADeadlock(t *testing.T) {
 func TestOnceTheActionHasBegunTheRoundIsComplete(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		acting, goOn := make(chan struct{}), make(chan struct{})
-		b, err := NewCyclicAction(system, 3, func(context.Context) error {
+		b, err := newTestCyclic(system, 3, func(context.Context) error {
 			acting <- struct{}{}
 			<-goOn
 			return nil
-		}, options...)
+		}, options)
 		require.NoError(t, err)
 		f, g := b.SendAwait(background), b.SendAwait(background)
 		objecttest.Waiting(t, b.o, cyclicAwait, 2)
@@ -350,11 +350,11 @@ func TestCyclicDoesWhatTheModelDoes(t *testing.T) {
 			system := objecttest.NewSystem(t)
 			rapid.Check(t, func(t *rapid.T) {
 				parties := rapid.IntRange(1, 4).Draw(t, "parties")
-				state := &cyclic{parties: parties}
+				var action func(context.Context) error
 				if rapid.Bool().Draw(t, "with an action") {
-					state.action = func(context.Context) error { return nil }
+					action = func(context.Context) error { return nil }
 				}
-				b, err := newCyclic("test", system, state, ways[way])
+				b, err := newTestCyclic(system, parties, action, ways[way])
 				require.NoError(t, err)
 				defer b.o.Stop()
 				m := &cyclicModel{parties: parties, ended: map[int]outcome{}}

@@ -18,7 +18,7 @@ func NewLatch(system *actor.System, count int, options ...activeobject.Option) (
 	if err := atLeastOne("barrier.NewLatch", "count", count); err != nil {
 		return nil, err
 	}
-	o, err := activeobject.New(system, latches, &latch{left: count}, options...)
+	o, err := activeobject.NewFrom(system, latches, func() (*latch, error) { return &latch{left: count}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

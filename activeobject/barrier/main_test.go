@@ -41,6 +41,16 @@ func everyWay(t *testing.T, test func(t *testing.T, system *actor.System, option
 	}
 }
 
+// newTestCyclic is newCyclic without an option for the order if there is an action, which has
+// an order of its own.
+func newTestCyclic(system *actor.System, parties int, action func(context.Context) error, options []activeobject.Option) (*Cyclic, error) {
+	b, err := newCyclic("test", system, parties, action, options)
+	if wrong, ok := errors.AsType[*activeobject.OptionError](err); ok && action != nil && wrong.Option == "an order of requests" {
+		return newCyclic("test", system, parties, action, nil)
+	}
+	return b, err
+}
+
 // outcome is the kind of a request's end.
 type outcome string
 

@@ -38,7 +38,7 @@ func TestRoundsDoNotMixWhoeverLeavesWhenever(t *testing.T) {
 						return nil
 					}
 				}
-				b, err := newCyclic("test", system, &cyclic{parties: parties, action: action}, options)
+				b, err := newTestCyclic(system, parties, action, options)
 				require.NoError(t, err)
 				var all sync.WaitGroup
 				stop := make(chan struct{})

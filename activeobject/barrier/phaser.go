@@ -30,7 +30,12 @@ func NewPhaser(system *actor.System, parties int, options ...activeobject.Option
 	if parties < 0 {
 		return nil, &activeobject.ArgumentError{Call: "barrier.NewPhaser", Argument: "parties", Problem: fmt.Sprintf("is %d: there may be none at first, but not less", parties)}
 	}
-	o, err := activeobject.New(system, phasers, &phaser{parties: parties}, options...)
+	phase := func() int { return 0 }
+	o, err := activeobject.NewFrom(system, phasers, func() (*phaser, error) {
+		p := &phaser{phase: phase(), parties: parties} // phases are numbered on after a restart
+		phase = func() int { return p.phase }
+		return p, nil
+	}, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func NewSquad(system *actor.System, trigger int, options ...activeobject.Option)
 	if err := atLeastOne("barrier.NewSquad", "trigger", trigger); err != nil {
 		return nil, err
 	}
-	o, err := activeobject.New(system, squads, &squad{trigger: trigger}, options...)
+	o, err := activeobject.NewFrom(system, squads, func() (*squad, error) { return &squad{trigger: trigger}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func NewBounded[T any](system *actor.System, capacity int, options ...activeobje
 		return nil, err
 	}
 	ops := activeobject.Instance(declareBoundeds[T])
-	o, err := activeobject.New(system, ops.typ, &ring[T]{items: make([]T, capacity)}, options...)
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*ring[T], error) { return &ring[T]{items: make([]T, capacity)}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

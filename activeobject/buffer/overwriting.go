@@ -74,7 +74,9 @@ func NewOverwriting[T any](system *actor.System, capacity int, options ...active
 		return nil, err
 	}
 	ops := activeobject.Instance(declareOverwritings[T])
-	o, err := activeobject.New(system, ops.typ, &window[T]{ring: ring[T]{items: make([]T, capacity)}}, options...)
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*window[T], error) {
+		return &window[T]{ring: ring[T]{items: make([]T, capacity)}}, nil
+	}, options...)
 	if err != nil {
 		return nil, err
 	}

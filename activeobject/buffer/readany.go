@@ -65,7 +65,7 @@ type ReadAny[T any] struct {
 // NewReadAny makes a buffer without a value. It fails as activeobject.New does.
 func NewReadAny[T any](system *actor.System, options ...activeobject.Option) (*ReadAny[T], error) {
 	ops := activeobject.Instance(declareReadAnys[T])
-	o, err := activeobject.New(system, ops.typ, &sample[T]{}, options...)
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*sample[T], error) { return &sample[T]{}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,7 @@ type ReadNew[T any] struct {
 // NewReadNew makes a buffer without a value. It fails as activeobject.New does.
 func NewReadNew[T any](system *actor.System, options ...activeobject.Option) (*ReadNew[T], error) {
 	ops := activeobject.Instance(declareReadNews[T])
-	o, err := activeobject.New(system, ops.typ, &news[T]{}, options...)
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*news[T], error) { return &news[T]{}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

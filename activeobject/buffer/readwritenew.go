@@ -66,7 +66,7 @@ type ReadWriteNew[T any] struct {
 // NewReadWriteNew makes a buffer without a value. It fails as activeobject.New does.
 func NewReadWriteNew[T any](system *actor.System, options ...activeobject.Option) (*ReadWriteNew[T], error) {
 	ops := activeobject.Instance(declareReadWriteNews[T])
-	o, err := activeobject.New(system, ops.typ, &handover[T]{}, options...)
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*handover[T], error) { return &handover[T]{}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ type Unbounded[T any] struct {
 // NewUnbounded makes a buffer. It fails as activeobject.New does.
 func NewUnbounded[T any](system *actor.System, options ...activeobject.Option) (*Unbounded[T], error) {
 	ops := activeobject.Instance(declareUnboundeds[T])
-	o, err := activeobject.New(system, ops.typ, &queue[T]{}, options...)
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*queue[T], error) { return &queue[T]{}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func NewBurst(system *actor.System, sampleSize int, options ...activeobject.Opti
 	if sampleSize < 1 {
 		return nil, &activeobject.ArgumentError{Call: "lock.NewBurst", Argument: "sampleSize", Problem: fmt.Sprintf("is %d: there must be at least one", sampleSize)}
 	}
-	o, err := activeobject.New(system, bursts, &burst{sample: sampleSize}, options...)
+	o, err := activeobject.NewFrom(system, bursts, func() (*burst, error) { return &burst{sample: sampleSize}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ type ReadWrite struct {
 
 // NewReadWrite makes a fair read-write lock: first come first served, and readers who
 // come one after another read together. Nobody starves. It fails as activeobject.New
-// does.
+// does, and likewise if an option orders requests, which belongs to the kind of lock.
 func NewReadWrite(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
 	return build(fair, system, options)
 }
@@ -110,8 +110,8 @@ func NewWritersFirst(system *actor.System, options ...activeobject.Option) (*Rea
 }
 
 func build(ops *operations, system *actor.System, options []activeobject.Option) (*ReadWrite, error) {
-	options = append(options[:len(options):len(options)], ops.order) // which is not for the user to change
-	o, err := activeobject.New(system, ops.typ, &readWrite{}, options...)
+	options = append(options[:len(options):len(options)], activeobject.Fixed(ops.order))
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*readWrite, error) { return &readWrite{}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ type Scheduler[D any] struct {
 
 // New returns a scheduler for a resource that is available. It fails with
 // *activeobject.ArgumentError if the policy is nil, or has been given a nil function,
-// or else as activeobject.New does. (An option that orders requests has no effect: the
-// policy does.)
+// or else as activeobject.New does. The policy is the order of requests: an option for one is
+// an *activeobject.OptionError.
 //
 // If a supervisor restarts the scheduler, the grant of its holder ends, and the clients that
 // wait go on waiting.
@@ -38,7 +38,7 @@ func New[D any](system *actor.System, policy *Policy[D], options ...activeobject
 		return nil, &activeobject.ArgumentError{Call: call, Argument: "policy", Problem: policy.lacks}
 	}
 	ops := activeobject.Instance(declare[D])
-	options = append(options[:len(options):len(options)], policy.option)
+	options = append(options[:len(options):len(options)], activeobject.Fixed(policy.option))
 	s := &Scheduler[D]{ops: ops, policy: policy, system: system, made: make(chan struct{})}
 	defer close(s.made)
 	o, err := activeobject.NewFrom(system, ops.typ, s.renew, options...)

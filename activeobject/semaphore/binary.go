@@ -37,7 +37,7 @@ type Binary struct{ o *activeobject.Object[bit] }
 // NewBinary makes a binary semaphore that nobody holds. It is fair. It fails as
 // activeobject.New does.
 func NewBinary(system *actor.System, options ...activeobject.Option) (*Binary, error) {
-	o, err := activeobject.New(system, bits, &bit{}, options...)
+	o, err := activeobject.NewFrom(system, bits, func() (*bit, error) { return &bit{}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}

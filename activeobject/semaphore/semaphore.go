@@ -169,7 +169,7 @@ func build(call string, ops *operations, system *actor.System, n int, options []
 	if err := atLeastOne(call, "permits", n); err != nil {
 		return nil, err
 	}
-	o, err := activeobject.New(system, ops.typ, &permits{size: n, free: n}, options...)
+	o, err := activeobject.NewFrom(system, ops.typ, func() (*permits, error) { return &permits{size: n, free: n}, nil }, options...)
 	if err != nil {
 		return nil, err
 	}
