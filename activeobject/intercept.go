@@ -22,6 +22,9 @@ import (
 // passes the Queue of that object's interceptors too; those of the objects that it
 // has left have yet to hear of its end. A requeue within the object is no arrival.
 //
+// If the request came by message, actor.HeaderOf tells the header from the context, such as
+// the trace of the sender.
+//
 // (The chain of filters between a caller and a shared object is from the
 // Synchronizer text, which has it from Chain of Responsibility.)
 type Interceptor struct {

@@ -26,12 +26,13 @@ func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.O
 // sender that cannot be carried out become dead letters.
 //
 // A request that was made by actor.System.Request in this process has the context
-// it was made with, any other the background.
+// it was made with, any other the background. If the message has a header, the context
+// has it: see actor.HeaderOf.
 //
 // One whose sender has gone, now or when it is about to start, does not run, as nothing would get
 // its result; the message is a dead letter then. Whether a sender on another machine has gone
 // cannot be known.
-func (o *Object[T]) Receive(message any, sender *actor.PID) {
+func (o *Object[T]) Receive(message any, header actor.Header, sender *actor.PID) {
 	m, ok := message.(*actor.Invoke)
 	if !ok || m == nil {
 		o.refuse(message, sender, "a message of type %T is no request: send an *actor.Invoke", message)
@@ -53,6 +54,9 @@ func (o *Object[T]) Receive(message any, sender *actor.PID) {
 		if mailbox.ClientOf(ctx) == nil { // interceptors may ask, and policies, also of an object that it is requeued to
 			ctx = WithClient(ctx, sender)
 		}
+	}
+	if header != nil && header.Length() > 0 {
+		ctx = actor.WithHeader(ctx, header)
 	}
 	if !op.self.answer(ctx, &o.core, m, sender) {
 		o.refuse(message, sender, "operation %q does not take an argument of type %T", m.Operation, m.Argument)

@@ -55,6 +55,9 @@ func (e *ResultError) Error() string {
 // deliver the message to. Whichever comes first counts, and everybody who waits is
 // told. Later replies become dead letters.
 //
+// The message may be in an envelope of protoactor's, and so have a header; the sender there
+// is not used.
+//
 // What has been sent cannot be taken back, so Withdraw has no effect on the future.
 // But an object that belongs to the same actor system takes ctx for the context of
 // its request, as in Send: if ctx ends while the request waits there it never runs,
@@ -75,6 +78,9 @@ func (e *ResultError) Error() string {
 func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] {
 	l := &letter{}
 	l.envelope.Message = message
+	if e, ok := message.(*proto.MessageEnvelope); ok && e != nil {
+		l.envelope.Header, l.envelope.Message = e.Header, e.Message
+	}
 	return s.request(ctx, to, l)
 }
 

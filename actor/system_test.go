@@ -31,12 +31,12 @@ func newMember(s *actor.System) *member {
 	return &member{system: s, stopped: make(chan struct{}), idle: make(chan struct{}), got: make(chan any, 10)}
 }
 
-func (m *member) Seat() *int                        { return &m.seat }
-func (m *member) Explain() mailbox.Snapshot         { return m.snap }
-func (m *member) Receive(message any, _ *actor.PID) { m.got <- message }
-func (m *member) Halt() <-chan struct{}             { return m.Stop() }
-func (m *member) Drain() <-chan struct{}            { return m.Stop() }
-func (m *member) Retire() <-chan struct{}           { return m.Stop() }
+func (m *member) Seat() *int                                        { return &m.seat }
+func (m *member) Explain() mailbox.Snapshot                         { return m.snap }
+func (m *member) Receive(message any, _ actor.Header, _ *actor.PID) { m.got <- message }
+func (m *member) Halt() <-chan struct{}                             { return m.Stop() }
+func (m *member) Drain() <-chan struct{}                            { return m.Stop() }
+func (m *member) Retire() <-chan struct{}                           { return m.Stop() }
 
 func (m *member) Stop() <-chan struct{} {
 	m.once.Do(func() { close(m.stopped); m.system.Leave(m) })

@@ -12,8 +12,9 @@ import (
 
 // Receiver is the shared object as protoactor sees it.
 type Receiver interface {
-	// Receive takes a user message. Sender is nil if nobody expects a reply.
-	Receive(message any, sender *proto.PID)
+	// Receive takes a user message. Its header may be nil or empty. Sender is nil if nobody
+	// expects a reply.
+	Receive(message any, header proto.ReadonlyMessageHeader, sender *proto.PID)
 	// Halt ends the object; the channel is closed when its last body has
 	// returned.
 	Halt() <-chan struct{}
@@ -162,7 +163,7 @@ func (p *Plug) PostUserMessage(message any) {
 	if e, ok := message.(*proto.MessageEnvelope); ok && e == nil {
 		message = nil
 	}
-	_, body, sender := proto.UnwrapEnvelope(message)
+	header, body, sender := proto.UnwrapEnvelope(message)
 	switch m := body.(type) {
 	case *proto.PoisonPill:
 		// Its place is behind what has been posted, which has arrived.
@@ -173,7 +174,7 @@ func (p *Plug) PostUserMessage(message any) {
 			p.PostUserMessage(one)
 		}
 	default:
-		p.object.Receive(body, sender)
+		p.object.Receive(body, header, sender)
 	}
 }
 

@@ -35,7 +35,10 @@ func (r *recorder) all() []string {
 	return append([]string(nil), r.log...)
 }
 
-func (r *recorder) Receive(message any, sender *proto.PID) {
+func (r *recorder) Receive(message any, header proto.ReadonlyMessageHeader, sender *proto.PID) {
+	if header != nil && header.Length() > 0 {
+		r.note("header %v", header.ToMap())
+	}
 	if sender != nil {
 		r.note("user %v from %s", message, sender.Id)
 	} else {
@@ -61,10 +64,10 @@ func TestUserMessagesGoToTheObjectAtOnceWithTheirSenders(t *testing.T) {
 	p.RegisterHandlers(r, nil)
 	p.Start()
 	p.PostUserMessage("plain")
-	p.PostUserMessage(&proto.MessageEnvelope{Message: "enveloped", Sender: proto.NewPID("local", "me")})
+	p.PostUserMessage(&proto.MessageEnvelope{Message: "enveloped", Sender: proto.NewPID("local", "me"), Header: map[string]string{"k": "v"}})
 	p.PostUserMessage(letters{"one", letters{"two"}, "three"})
 	p.PostUserMessage(nil)
-	require.Equal(t, []string{"user early", "user plain", "user enveloped from me", "user one", "user two", "user three", "user <nil>"}, r.all())
+	require.Equal(t, []string{"user early", "user plain", "header map[k:v]", "user enveloped from me", "user one", "user two", "user three", "user <nil>"}, r.all())
 	require.Zero(t, s.len())
 	require.Zero(t, p.UserMessageCount())
 }

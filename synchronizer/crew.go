@@ -178,7 +178,7 @@ func (c *crew) Return(t mailbox.Task) {
 }
 
 // Receive implements mailbox.Receiver.
-func (w *worker) Receive(message any, sender *actor.PID) {
+func (w *worker) Receive(message any, _ actor.Header, sender *actor.PID) {
 	c := w.crew
 	m, ok := message.(*call)
 	if !ok {
