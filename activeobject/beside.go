@@ -16,7 +16,7 @@ func (op *Operation[T, A, R]) beside(ctx context.Context, o *Object[T], arg A) (
 	defer func() {
 		if at != finished {
 			in = true
-			op.common().caught(&o.core, at, recover(), &err)
+			op.common().caught(&o.core, at, mailbox.Panicked(recover()), &err)
 		}
 	}()
 	if op.guard != "" {

@@ -41,7 +41,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	at := asking
 	defer func() {
 		if at != finished {
-			op.common().caught(&o.core, at, recover(), &err)
+			op.common().caught(&o.core, at, mailbox.Panicked(recover()), &err)
 		}
 	}()
 	if op.plain != nil {
@@ -349,7 +349,7 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 	counted := o.class.config.Counted
 	defer func() {
 		if at != finished {
-			op.common().caught(&o.core, at, recover(), &err)
+			op.common().caught(&o.core, at, mailbox.Panicked(recover()), &err)
 			o.performed(at, how, p, &err)
 		}
 	}()
@@ -615,10 +615,15 @@ func (c *request[T, A, R]) Run() {
 	// This is run, written out, for a leaf body with nothing around it: those that wait
 	// and those that let them in go through as few lines of code as they can, as the
 	// first-level cache of a processor does not hold many.
-	returned := false
+	returned, value := false, any(nil)
 	defer func() {
 		if !returned {
-			c.op.common().escaped(&c.o.core, &c.pending.Request, c, recover())
+			c.op.common().escaped(&c.o.core, &c.pending.Request, c, mailbox.Panicked(value))
+		}
+	}()
+	defer func() {
+		if !returned {
+			value = recover()
 		}
 	}()
 	result, err := c.op.leaf(c.o.state, c.arg)
@@ -640,10 +645,15 @@ func runOwn(j job, home record, place any) {
 func run(j job, home record, place any, ctx context.Context) {
 	t, o := j.site()
 	_, _, r := home.parts()
-	returned := false
+	returned, value := false, any(nil)
 	defer func() {
 		if !returned {
-			t.escaped(o, r, home, recover())
+			t.escaped(o, r, home, mailbox.Panicked(value))
+		}
+	}()
+	defer func() {
+		if !returned {
+			value = recover()
 		}
 	}()
 	err := t.body(o, ctx, j, place, home)

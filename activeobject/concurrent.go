@@ -117,7 +117,7 @@ func (t *common) claim(o *core, argument func() any) (c *kernel.Claim, err error
 	returned := false
 	defer func() {
 		if !returned {
-			c, err = nil, t.keyFailed(o, recover())
+			c, err = nil, t.keyFailed(o, mailbox.Panicked(recover()))
 		}
 	}()
 	c = &kernel.Claim{}
@@ -138,10 +138,15 @@ func (t *common) claim(o *core, argument func() any) (c *kernel.Claim, err error
 
 // Clash implements kernel.Clasher.
 func (o *Object[T]) Clash(scope int, a, b *kernel.Request) (clash bool, err error) {
-	returned := false
+	returned, value := false, any(nil)
 	defer func() {
 		if !returned {
-			err = o.clashFailed(a, b, recover())
+			err = o.clashFailed(a, b, mailbox.Panicked(value))
+		}
+	}()
+	defer func() {
+		if !returned {
+			value = recover()
 		}
 	}()
 	s := &o.class.config.Rules.Conflicts.Scopes()[scope]

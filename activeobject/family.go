@@ -137,7 +137,7 @@ func (t *common) keyFor(o *core, k keyer) (key any, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			key, err = nil, t.keyFailed(o, recover())
+			key, err = nil, t.keyFailed(o, mailbox.Panicked(recover()))
 		}
 	}()
 	key, equal := k(true)
@@ -158,7 +158,7 @@ func (t *common) checkKey(o *core, k keyer) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			err = t.keyFailed(o, recover())
+			err = t.keyFailed(o, mailbox.Panicked(recover()))
 		}
 	}()
 	if key, equal := k(false); !equal {
@@ -245,7 +245,7 @@ func (t *common) opening(o *core, keys func(i int, open func(key any))) kernel.O
 		defer func() {
 			if !returned {
 				open(kernel.AnyKey)
-				if v := recover(); v != nil {
+				if v := mailbox.Panicked(recover()); v != nil {
 					o.report(t.name, 0, &KeyError{Object: o.Name(), Operation: t.name, Value: v, Stack: debug.Stack()})
 				}
 			}

@@ -90,7 +90,7 @@ func (f *filtered) queue(all []Interceptor) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			err = f.failed(recover())
+			err = f.failed(mailbox.Panicked(recover()))
 		}
 	}()
 	for i, one := range all {
@@ -147,12 +147,17 @@ func (f *filtered) failed(value any) (err error) {
 }
 
 func (f *filtered) contain(do func()) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
+		if returned {
+			return
+		}
+		if v := mailbox.Panicked(recover()); v != nil {
 			f.failed(v)
 		}
 	}()
 	do()
+	returned = true
 }
 
 // over is done, on a worker.

@@ -147,14 +147,16 @@ var errNoState = errors.New("its factory returned no state")
 
 // produce calls a factory. Object names who wants the state.
 func produce[T any](object string, factory func() (*T, error)) (state *T, err error) {
+	returned := false
 	defer func() {
-		if value := recover(); value != nil {
-			state, err = nil, &mailbox.PanicError{Object: object, Operation: "factory", Value: value, Stack: debug.Stack()}
+		if !returned {
+			state, err = nil, &mailbox.PanicError{Object: object, Operation: "factory", Value: mailbox.Panicked(recover()), Stack: debug.Stack()}
 		}
 	}()
 	if state, err = factory(); err == nil && state == nil {
 		err = errNoState
 	}
+	returned = true
 	return state, err
 }
 

@@ -405,10 +405,15 @@ func (q *Queues) ObjectName() string {
 
 // AskState implements kernel.Object.
 func (o *Object[T]) AskState(op int) (falsePart string, err error) {
-	returned := false
+	returned, value := false, any(nil)
 	defer func() {
 		if !returned {
-			err = o.guardFailed(op, nil, recover())
+			err = o.guardFailed(op, nil, mailbox.Panicked(value))
+		}
+	}()
+	defer func() {
+		if !returned {
+			value = recover()
 		}
 	}()
 	switch asked := o.Type().op(op); {
@@ -425,10 +430,15 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 
 // AskRequest implements kernel.Object.
 func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) {
-	returned := false
+	returned, value := false, any(nil)
 	defer func() {
 		if !returned {
-			err = o.guardFailed(r.Op, r, recover())
+			err = o.guardFailed(r.Op, r, mailbox.Panicked(value))
+		}
+	}()
+	defer func() {
+		if !returned {
+			value = recover()
 		}
 	}()
 	body := r.Record.(*mailbox.Request).Body

@@ -337,7 +337,7 @@ func (h *hop[T, A, R]) here(at *core, w, mark uint64) (r R, now uint64, ok bool,
 	state := asking // and ok says whether the body has been run
 	defer func() {
 		if state != finished {
-			op.common().failedHere(at, state, mark, recover(), &err)
+			op.common().failedHere(at, state, mark, mailbox.Panicked(recover()), &err)
 			now = 0
 		}
 	}()

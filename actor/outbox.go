@@ -62,7 +62,7 @@ func (d *delivery) Run() {
 	finished := false
 	defer func() {
 		if !finished {
-			b.system.contain(recover())
+			b.system.contain(mailbox.Panicked(recover()))
 			b.system.Workers().Dispatch(d)
 		}
 	}()

@@ -180,7 +180,7 @@ func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor,
 	returned := false
 	defer func() {
 		if !returned {
-			p.undecided(child, recover())
+			p.undecided(child, mailbox.Panicked(recover()))
 			s.StopChildren(child)
 		}
 	}()

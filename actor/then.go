@@ -39,7 +39,7 @@ func then[R, S any](f Future[R], function any, do func(R, error) (S, error)) Fut
 		returned := false
 		defer func() {
 			if !returned {
-				d.Err = continuationFailed(t, f.source(), function, recover())
+				d.Err = continuationFailed(t, f.source(), function, mailbox.Panicked(recover()))
 			}
 			t.Complete(&d.Join)
 		}()

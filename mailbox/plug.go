@@ -550,7 +550,7 @@ func (p *Plug) escalate(f Failure) {
 	defer func() {
 		p.context.Unlock()
 		if !returned {
-			p.subject.Undecided(recover())
+			p.subject.Undecided(Panicked(recover()))
 			p.PostSystemMessage(&proto.Stop{})
 		}
 	}()

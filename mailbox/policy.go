@@ -114,10 +114,15 @@ func Ordered(before func(a, b *Candidate) bool) *kernel.Policy {
 	const name = "the user's order"
 	return &kernel.Policy{Name: name, Within: true, Fallible: true, Before: func(a, b *kernel.Request, _ int) (first bool, err error) {
 		x, y := a.Record.(*Request), b.Record.(*Request)
-		returned := false
+		returned, value := false, any(nil)
 		defer func() {
 			if !returned {
-				err = x.misjudged(name, recover(), a, b)
+				err = x.misjudged(name, Panicked(value), a, b)
+			}
+		}()
+		defer func() {
+			if !returned {
+				value = recover()
 			}
 		}()
 		first = before(x.candidate(), y.candidate())
@@ -135,10 +140,15 @@ func Choosing(choose func(eligible []*Candidate) int) *kernel.Policy {
 		for i, e := range eligible {
 			candidates[i] = e.Record.(*Request).candidate()
 		}
-		returned := false
+		returned, value := false, any(nil)
 		defer func() {
 			if !returned {
-				err = eligible[0].Record.(*Request).misjudged(name, recover(), eligible...)
+				err = eligible[0].Record.(*Request).misjudged(name, Panicked(value), eligible...)
+			}
+		}()
+		defer func() {
+			if !returned {
+				value = recover()
 			}
 		}()
 		i = choose(candidates)

@@ -208,12 +208,15 @@ func (d *desk[D]) EnterByMessage(r Request[D]) (*Grant[D], error) {
 // appraise returns a grant to ask for. A priority that panics is no failure of the scheduler,
 // as it is none where the client asks for it.
 func (d *desk[D]) appraise(data D) (g *Grant[D], err error) {
+	returned := false
 	defer func() {
-		if value := recover(); value != nil {
-			err = &activeobject.PolicyError{Object: d.ObjectName(), Policy: "ByPriority", Value: value, Stack: debug.Stack()}
+		if !returned {
+			err = &activeobject.PolicyError{Object: d.ObjectName(), Policy: "ByPriority", Value: recover(), Stack: debug.Stack()}
 		}
 	}()
-	return d.scheduler.grant(data), nil
+	g = d.scheduler.grant(data)
+	returned = true
+	return g, nil
 }
 
 // Admit is Enter for a client that has sent a message. Its holder is watched from now on, and
