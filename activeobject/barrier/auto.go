@@ -35,6 +35,13 @@ func (a *Auto) WaitForLeader(ctx context.Context) error {
 	return err
 }
 
+// TryWaitForLeader is WaitForLeader without waiting. Only those that wait are of the herd, so
+// it fails with an error that matches activeobject.ErrRefused, and says what is waited for.
+func (a *Auto) TryWaitForLeader(ctx context.Context) error {
+	_, err := autoWaitForLeader.Try(ctx, a.o, none{})
+	return err
+}
+
 // SendWaitForLeader is WaitForLeader as a future.
 func (a *Auto) SendWaitForLeader(ctx context.Context) activeobject.Future[none] {
 	return autoWaitForLeader.Send(ctx, a.o, none{})

@@ -84,8 +84,8 @@ func (c *Cyclic) Await(ctx context.Context) error {
 	return err
 }
 
-// SendAwait is Await as a future. To withdraw it breaks the barrier. (There is no case
-// for a Select: who has arrived cannot take it back.)
+// SendAwait is Await as a future. To withdraw it breaks the barrier. (There is neither an
+// attempt nor a case for Select: an arrival cannot be taken back.)
 func (c *Cyclic) SendAwait(ctx context.Context) activeobject.Future[none] {
 	return cyclicAwait.Send(ctx, c.o, none{})
 }

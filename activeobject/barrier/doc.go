@@ -20,7 +20,8 @@
 // Each operation that waits comes as a call with a context, as a future (SendAwait), and,
 // where it can be taken back, as a case for activeobject.Select (AwaitCase) and without
 // waiting (TryAwait). If a context ends while a request waits, it never runs; what that
-// means for the others is said of each type. Operations that never wait take no context.
+// means for the others is said of each type. Operations that never wait come as a call and
+// as a future, and neither takes a context.
 // When a barrier is stopped, through its Object, everything fails with
 // activeobject.ErrStopped.
 //

@@ -82,7 +82,8 @@ func (p *Phaser) ArriveAndAwait(ctx context.Context) (phase int, err error) {
 	return phaserArriveAndAwait.Call(ctx, p.o, none{})
 }
 
-// SendArriveAndAwait is ArriveAndAwait as a future.
+// SendArriveAndAwait is ArriveAndAwait as a future. (There is neither an attempt nor a case
+// for Select: an arrival cannot be taken back.)
 func (p *Phaser) SendArriveAndAwait(ctx context.Context) activeobject.Future[int] {
 	return phaserArriveAndAwait.Send(ctx, p.o, none{})
 }

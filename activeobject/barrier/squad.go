@@ -47,6 +47,13 @@ func (s *Squad) WaitForLeader(ctx context.Context) error {
 	return err
 }
 
+// TryWaitForLeader is WaitForLeader without waiting. Only those that wait are of the herd, so
+// it fails with an error that matches activeobject.ErrRefused, and says what is waited for.
+func (s *Squad) TryWaitForLeader(ctx context.Context) error {
+	_, err := squadWaitForLeader.Try(ctx, s.o, none{})
+	return err
+}
+
 // SendWaitForLeader is WaitForLeader as a future.
 func (s *Squad) SendWaitForLeader(ctx context.Context) activeobject.Future[none] {
 	return squadWaitForLeader.Send(ctx, s.o, none{})

@@ -26,6 +26,9 @@ func TestTheHerdWaitsForTheLeaderAndPassesWhole(t *testing.T) {
 				}
 				herd = append(herd, s.SendWaitForLeader(background))
 				objecttest.Waiting(t, s.o, squadWaitForLeader, i+1)
+				err := s.TryWaitForLeader(background)
+				require.ErrorIs(t, err, activeobject.ErrRefused)
+				require.ErrorContains(t, err, "leader is done")
 			}
 			require.NoError(t, s.WaitForHerd(background))
 			require.Equal(t, 5, s.Gathered(), "they wait for the leader")
@@ -148,6 +151,9 @@ func TestAnAutomaticSquadGoesWhenLeaderAndHerdHaveCome(t *testing.T) {
 			herd := []activeobject.Future[none]{a.SendWaitForLeader(background), a.SendWaitForLeader(background), a.SendWaitForLeader(background)}
 			objecttest.Waiting(t, a.o, autoWaitForLeader, 3)
 			require.Equal(t, 3, a.Gathered())
+			err = a.TryWaitForLeader(background)
+			require.ErrorIs(t, err, activeobject.ErrRefused)
+			require.ErrorContains(t, err, "leader has come")
 			gone, err := a.WaitForHerd(background)
 			require.NoError(t, err)
 			require.Equal(t, 3, gone)

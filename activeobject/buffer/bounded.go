@@ -155,8 +155,8 @@ func (b *Bounded[T]) Len() (int, error) {
 }
 
 // SendLen is Len as a future.
-func (b *Bounded[T]) SendLen(ctx context.Context) activeobject.Future[int] {
-	return b.ops.length.Send(ctx, b.o, none{})
+func (b *Bounded[T]) SendLen() activeobject.Future[int] {
+	return b.ops.length.Send(context.Background(), b.o, none{})
 }
 
 // Cap returns how many items there is room for.
@@ -170,8 +170,8 @@ func (b *Bounded[T]) Close() error {
 }
 
 // SendClose is Close as a future.
-func (b *Bounded[T]) SendClose(ctx context.Context) activeobject.Future[none] {
-	return b.ops.shut.Send(ctx, b.o, none{})
+func (b *Bounded[T]) SendClose() activeobject.Future[none] {
+	return b.ops.shut.Send(context.Background(), b.o, none{})
 }
 
 // Object returns the shared object, to explain, observe or stop it.

@@ -52,7 +52,7 @@ func newBoxes(t testing.TB, system *actor.System, options ...activeobject.Option
 	u := must[*buffer.Unbounded[int]](t)(buffer.NewUnbounded[int](system, options...))
 	n := must[*buffer.ReadNew[int]](t)(buffer.NewReadNew[int](system, options...))
 	by := must[*buffer.ReadNew[int]](t)(buffer.NewReadNew[int](system, options...))
-	r := must[*buffer.Reader[int]](t)(by.SendRegister(background).Await(background))
+	r := must[*buffer.Reader[int]](t)(by.SendRegister().Await(background))
 	h := must[*buffer.ReadWriteNew[int]](t)(buffer.NewReadWriteNew[int](system, options...))
 	return []box{
 		{"bounded", b.Put, b.Get, b.TryGet, b.SendGet, b.All, func() intCase { return b.GetCase() }, b.Close, b.Object(), true, 3},
@@ -269,7 +269,7 @@ func TestAfterStopEverythingFails(t *testing.T) {
 		"get":         func() error { _, err := a.Get(); return err },
 		"initialized": func() error { _, err := a.Initialized(); return err },
 		"register":    func() error { _, err := n.Register(); return err },
-		"future":      func() error { _, err := n.SendRegister(background).Await(background); return err },
+		"future":      func() error { _, err := n.SendRegister().Await(background); return err },
 	} {
 		require.ErrorIs(t, err(), activeobject.ErrStopped, what)
 	}
@@ -312,7 +312,7 @@ func TestSelectPutsOneAndNotTheOther(t *testing.T) {
 		n, err := bounded.Len()
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		n, err = bounded.SendLen(background).Await(background)
+		n, err = bounded.SendLen().Await(background)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	})
@@ -407,7 +407,7 @@ func TestReadAnyIsForReadingAtAnyTime(t *testing.T) {
 		initialized := func() bool {
 			one, err := b.Initialized()
 			require.NoError(t, err)
-			other, err := b.SendInitialized(background).Await(background)
+			other, err := b.SendInitialized().Await(background)
 			require.NoError(t, err)
 			require.Equal(t, one, other)
 			return one
@@ -468,7 +468,7 @@ func TestEveryReaderGetsEveryValueThatItIsFastEnoughFor(t *testing.T) {
 		require.Equal(t, outcome{0, &buffer.ClosedError{Buffer: b.Object().Name(), Reader: 1}}, <-closed)
 		require.NoError(t, b.Put(3))
 		require.Equal(t, outcome{3, nil}, <-other)
-		_, err = late.SendClose(background).Await(background)
+		_, err = late.SendClose().Await(background)
 		require.NoError(t, err)
 		for range late.All(background) {
 			t.Fatal("a reader who is closed reads on")
@@ -506,7 +506,7 @@ func TestOverwritingSaysWhatItDrops(t *testing.T) {
 		d, err := b.Put(9)
 		require.ErrorIs(t, err, buffer.ErrClosed)
 		require.Zero(t, d, "what is in a closed buffer stays")
-		dropped, err = b.SendDropped(background).Await(background)
+		dropped, err = b.SendDropped().Await(background)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, dropped)
 		var rest []int
@@ -533,7 +533,7 @@ func TestUnboundedShowsItsDepth(t *testing.T) {
 		peak, err := b.Peak()
 		require.NoError(t, err)
 		require.Equal(t, 1000, peak)
-		peak, err = b.SendPeak(background).Await(background)
+		peak, err = b.SendPeak().Await(background)
 		require.NoError(t, err)
 		require.Equal(t, 1000, peak)
 	})

@@ -24,8 +24,8 @@
 // Each operation that waits comes in four forms: Put waits, TryPut does not, SendPut
 // returns a future, and PutCase is for activeobject.Select. If a context ends while its
 // request waits, that request never runs: a Get has taken nothing, a Put has put
-// nothing. What never waits takes no context and has two forms, such as Len and
-// SendLen.
+// nothing. What never waits has two forms, such as Len and SendLen, and neither takes a
+// context.
 //
 // A buffer can be closed. Put fails then, also for those who wait, with a *ClosedError;
 // Get does so once there is nothing left to get. Stopping a buffer, through its Object,

@@ -251,9 +251,9 @@ func TestHistoriesAreSequential(t *testing.T) {
 						out.value, err = one(way, func() (int, error) { return b.Get(ctx) }, func() (int, error) { return b.TryGet(ctx) },
 							func() activeobject.Future[int] { return b.SendGet(ctx) })
 					case "len":
-						out.value, err = or(way, b.Len, func() activeobject.Future[int] { return b.SendLen(ctx) })
+						out.value, err = or(way, b.Len, b.SendLen)
 					case "close":
-						_, err = or(way, nothing(b.Close), func() activeobject.Future[none] { return b.SendClose(ctx) })
+						_, err = or(way, nothing(b.Close), b.SendClose)
 					}
 					return err
 				})
@@ -266,15 +266,15 @@ func TestHistoriesAreSequential(t *testing.T) {
 				case "put":
 					var d buffer.Dropped[int]
 					d, err = or(way, func() (buffer.Dropped[int], error) { return o.Put(in.arg) },
-						func() activeobject.Future[buffer.Dropped[int]] { return o.SendPut(ctx, in.arg) })
+						func() activeobject.Future[buffer.Dropped[int]] { return o.SendPut(in.arg) })
 					out.value = d.Item
 				case "get":
 					out.value, err = one(way, func() (int, error) { return o.Get(ctx) }, func() (int, error) { return o.TryGet(ctx) },
 						func() activeobject.Future[int] { return o.SendGet(ctx) })
 				case "len":
-					out.value, err = or(way, o.Len, func() activeobject.Future[int] { return o.SendLen(ctx) })
+					out.value, err = or(way, o.Len, o.SendLen)
 				case "close":
-					_, err = or(way, nothing(o.Close), func() activeobject.Future[none] { return o.SendClose(ctx) })
+					_, err = or(way, nothing(o.Close), o.SendClose)
 				}
 				return err
 			})
@@ -287,14 +287,14 @@ func TestHistoriesAreSequential(t *testing.T) {
 				}
 				switch in.do {
 				case "put":
-					_, err = or(way, nothing(func() error { return u.Put(in.arg) }), func() activeobject.Future[none] { return u.SendPut(ctx, in.arg) })
+					_, err = or(way, nothing(func() error { return u.Put(in.arg) }), func() activeobject.Future[none] { return u.SendPut(in.arg) })
 				case "get":
 					out.value, err = one(way, func() (int, error) { return u.Get(ctx) }, func() (int, error) { return u.TryGet(ctx) },
 						func() activeobject.Future[int] { return u.SendGet(ctx) })
 				case "len":
-					out.value, err = or(way, u.Len, func() activeobject.Future[int] { return u.SendLen(ctx) })
+					out.value, err = or(way, u.Len, u.SendLen)
 				case "close":
-					_, err = or(way, nothing(u.Close), func() activeobject.Future[none] { return u.SendClose(ctx) })
+					_, err = or(way, nothing(u.Close), u.SendClose)
 				}
 				return err
 			})
@@ -304,11 +304,11 @@ func TestHistoriesAreSequential(t *testing.T) {
 			check(t, readAny, []string{"put", "get", "get", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 				switch in.do {
 				case "put":
-					_, err = or(way, nothing(func() error { return a.Put(in.arg) }), func() activeobject.Future[none] { return a.SendPut(ctx, in.arg) })
+					_, err = or(way, nothing(func() error { return a.Put(in.arg) }), func() activeobject.Future[none] { return a.SendPut(in.arg) })
 				case "get":
-					out.value, err = or(way, a.Get, func() activeobject.Future[int] { return a.SendGet(ctx) })
+					out.value, err = or(way, a.Get, a.SendGet)
 				case "close":
-					_, err = or(way, nothing(a.Close), func() activeobject.Future[none] { return a.SendClose(ctx) })
+					_, err = or(way, nothing(a.Close), a.SendClose)
 				}
 				return err
 			})
@@ -324,7 +324,7 @@ func TestHistoriesAreSequential(t *testing.T) {
 					out.value, err = one(way, func() (int, error) { return h.Get(ctx) }, func() (int, error) { return h.TryGet(ctx) },
 						func() activeobject.Future[int] { return h.SendGet(ctx) })
 				case "close":
-					_, err = or(way, nothing(h.Close), func() activeobject.Future[none] { return h.SendClose(ctx) })
+					_, err = or(way, nothing(h.Close), h.SendClose)
 				}
 				return err
 			})
@@ -336,7 +336,7 @@ func TestHistoriesAreSequential(t *testing.T) {
 			check(t, readNew, []string{"put", "put", "get", "get by 0", "get by 1", "get after", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 				switch in.do {
 				case "put":
-					_, err = or(way, nothing(func() error { return n.Put(in.arg) }), func() activeobject.Future[none] { return n.SendPut(ctx, in.arg) })
+					_, err = or(way, nothing(func() error { return n.Put(in.arg) }), func() activeobject.Future[none] { return n.SendPut(in.arg) })
 				case "get":
 					out.value, err = one(way, func() (int, error) { return n.Get(ctx) }, func() (int, error) { return n.TryGet(ctx) },
 						func() activeobject.Future[int] { return n.SendGet(ctx) })
@@ -359,7 +359,7 @@ func TestHistoriesAreSequential(t *testing.T) {
 						known.Store(s.Serial) // it may go back, which is as good
 					}
 				case "close":
-					_, err = or(way, nothing(n.Close), func() activeobject.Future[none] { return n.SendClose(ctx) })
+					_, err = or(way, nothing(n.Close), n.SendClose)
 				}
 				return err
 			})

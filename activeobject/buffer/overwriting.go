@@ -90,8 +90,8 @@ func (b *Overwriting[T]) Put(item T) (Dropped[T], error) {
 }
 
 // SendPut is Put as a future.
-func (b *Overwriting[T]) SendPut(ctx context.Context, item T) activeobject.Future[Dropped[T]] {
-	return b.ops.put.Send(ctx, b.o, item)
+func (b *Overwriting[T]) SendPut(item T) activeobject.Future[Dropped[T]] {
+	return b.ops.put.Send(context.Background(), b.o, item)
 }
 
 // Get takes the oldest item out. It waits while there is none; if ctx ends first it has
@@ -126,8 +126,8 @@ func (b *Overwriting[T]) Len() (int, error) {
 }
 
 // SendLen is Len as a future.
-func (b *Overwriting[T]) SendLen(ctx context.Context) activeobject.Future[int] {
-	return b.ops.length.Send(ctx, b.o, none{})
+func (b *Overwriting[T]) SendLen() activeobject.Future[int] {
+	return b.ops.length.Send(context.Background(), b.o, none{})
 }
 
 // Cap returns how many items there is room for.
@@ -139,8 +139,8 @@ func (b *Overwriting[T]) Dropped() (uint64, error) {
 }
 
 // SendDropped is Dropped as a future.
-func (b *Overwriting[T]) SendDropped(ctx context.Context) activeobject.Future[uint64] {
-	return b.ops.lost.Send(ctx, b.o, none{})
+func (b *Overwriting[T]) SendDropped() activeobject.Future[uint64] {
+	return b.ops.lost.Send(context.Background(), b.o, none{})
 }
 
 // Close says that nothing is put any more. What is in the buffer can still be got. A
@@ -151,8 +151,8 @@ func (b *Overwriting[T]) Close() error {
 }
 
 // SendClose is Close as a future.
-func (b *Overwriting[T]) SendClose(ctx context.Context) activeobject.Future[none] {
-	return b.ops.shut.Send(ctx, b.o, none{})
+func (b *Overwriting[T]) SendClose() activeobject.Future[none] {
+	return b.ops.shut.Send(context.Background(), b.o, none{})
 }
 
 // Object returns the shared object, to explain, observe or stop it.

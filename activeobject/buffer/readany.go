@@ -85,8 +85,8 @@ func (b *ReadAny[T]) Put(value T) error {
 }
 
 // SendPut is Put as a future.
-func (b *ReadAny[T]) SendPut(ctx context.Context, value T) activeobject.Future[none] {
-	return b.ops.put.Send(ctx, b.o, value)
+func (b *ReadAny[T]) SendPut(value T) activeobject.Future[none] {
+	return b.ops.put.Send(context.Background(), b.o, value)
 }
 
 // Get returns the value, which stays. Before there is one it fails with an
@@ -98,8 +98,8 @@ func (b *ReadAny[T]) Get() (T, error) {
 }
 
 // SendGet is Get as a future.
-func (b *ReadAny[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, none{})
+func (b *ReadAny[T]) SendGet() activeobject.Future[T] {
+	return b.ops.get.Send(context.Background(), b.o, none{})
 }
 
 // Initialized reports whether there is a value. Once there is one there always is.
@@ -108,8 +108,8 @@ func (b *ReadAny[T]) Initialized() (bool, error) {
 }
 
 // SendInitialized is Initialized as a future.
-func (b *ReadAny[T]) SendInitialized(ctx context.Context) activeobject.Future[bool] {
-	return b.ops.initialized.Send(ctx, b.o, none{})
+func (b *ReadAny[T]) SendInitialized() activeobject.Future[bool] {
+	return b.ops.initialized.Send(context.Background(), b.o, none{})
 }
 
 // Close says that nothing is put any more. A second Close fails with a *ClosedError.
@@ -119,8 +119,8 @@ func (b *ReadAny[T]) Close() error {
 }
 
 // SendClose is Close as a future.
-func (b *ReadAny[T]) SendClose(ctx context.Context) activeobject.Future[none] {
-	return b.ops.shut.Send(ctx, b.o, none{})
+func (b *ReadAny[T]) SendClose() activeobject.Future[none] {
+	return b.ops.shut.Send(context.Background(), b.o, none{})
 }
 
 // Object returns the shared object, to explain, observe or stop it.

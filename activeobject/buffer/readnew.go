@@ -148,8 +148,8 @@ func (b *ReadNew[T]) Put(value T) error {
 }
 
 // SendPut is Put as a future.
-func (b *ReadNew[T]) SendPut(ctx context.Context, value T) activeobject.Future[none] {
-	return b.ops.put.Send(ctx, b.o, value)
+func (b *ReadNew[T]) SendPut(value T) activeobject.Future[none] {
+	return b.ops.put.Send(context.Background(), b.o, value)
 }
 
 // Get returns the value if no Get has returned it before, and else waits for the next.
@@ -220,8 +220,8 @@ func (b *ReadNew[T]) Close() error {
 }
 
 // SendClose is Close as a future.
-func (b *ReadNew[T]) SendClose(ctx context.Context) activeobject.Future[none] {
-	return b.ops.shut.Send(ctx, b.o, none{})
+func (b *ReadNew[T]) SendClose() activeobject.Future[none] {
+	return b.ops.shut.Send(context.Background(), b.o, none{})
 }
 
 // Object returns the shared object, to explain, observe or stop it.
@@ -241,8 +241,8 @@ func (b *ReadNew[T]) Register() (*Reader[T], error) {
 }
 
 // SendRegister is Register as a future.
-func (b *ReadNew[T]) SendRegister(ctx context.Context) activeobject.Future[*Reader[T]] {
-	return actor.Then(b.ops.register.Send(ctx, b.o, none{}), b.registered)
+func (b *ReadNew[T]) SendRegister() activeobject.Future[*Reader[T]] {
+	return actor.Then(b.ops.register.Send(context.Background(), b.o, none{}), b.registered)
 }
 
 func (b *ReadNew[T]) registered(id uint64, err error) (*Reader[T], error) {
@@ -286,6 +286,6 @@ func (r *Reader[T]) Close() error {
 }
 
 // SendClose is Close as a future.
-func (r *Reader[T]) SendClose(ctx context.Context) activeobject.Future[none] {
-	return r.b.ops.unregister.Send(ctx, r.b.o, r.id)
+func (r *Reader[T]) SendClose() activeobject.Future[none] {
+	return r.b.ops.unregister.Send(context.Background(), r.b.o, r.id)
 }

@@ -132,8 +132,8 @@ func (b *ReadWriteNew[T]) Close() error {
 }
 
 // SendClose is Close as a future.
-func (b *ReadWriteNew[T]) SendClose(ctx context.Context) activeobject.Future[none] {
-	return b.ops.shut.Send(ctx, b.o, none{})
+func (b *ReadWriteNew[T]) SendClose() activeobject.Future[none] {
+	return b.ops.shut.Send(context.Background(), b.o, none{})
 }
 
 // Object returns the shared object, to explain, observe or stop it.

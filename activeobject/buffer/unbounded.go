@@ -128,8 +128,8 @@ func (b *Unbounded[T]) Put(item T) error {
 }
 
 // SendPut is Put as a future.
-func (b *Unbounded[T]) SendPut(ctx context.Context, item T) activeobject.Future[none] {
-	return b.ops.put.Send(ctx, b.o, item)
+func (b *Unbounded[T]) SendPut(item T) activeobject.Future[none] {
+	return b.ops.put.Send(context.Background(), b.o, item)
 }
 
 // Get takes the item out that has been in the buffer for longest. It waits while there
@@ -164,8 +164,8 @@ func (b *Unbounded[T]) Len() (int, error) {
 }
 
 // SendLen is Len as a future.
-func (b *Unbounded[T]) SendLen(ctx context.Context) activeobject.Future[int] {
-	return b.ops.length.Send(ctx, b.o, none{})
+func (b *Unbounded[T]) SendLen() activeobject.Future[int] {
+	return b.ops.length.Send(context.Background(), b.o, none{})
 }
 
 // Peak returns how many items have been in the buffer at most.
@@ -174,8 +174,8 @@ func (b *Unbounded[T]) Peak() (int, error) {
 }
 
 // SendPeak is Peak as a future.
-func (b *Unbounded[T]) SendPeak(ctx context.Context) activeobject.Future[int] {
-	return b.ops.peak.Send(ctx, b.o, none{})
+func (b *Unbounded[T]) SendPeak() activeobject.Future[int] {
+	return b.ops.peak.Send(context.Background(), b.o, none{})
 }
 
 // Close says that nothing is put any more. What is in the buffer can still be got. A
@@ -186,8 +186,8 @@ func (b *Unbounded[T]) Close() error {
 }
 
 // SendClose is Close as a future.
-func (b *Unbounded[T]) SendClose(ctx context.Context) activeobject.Future[none] {
-	return b.ops.shut.Send(ctx, b.o, none{})
+func (b *Unbounded[T]) SendClose() activeobject.Future[none] {
+	return b.ops.shut.Send(context.Background(), b.o, none{})
 }
 
 // Object returns the shared object, to explain, observe or stop it.

@@ -224,8 +224,18 @@ func (l *ReadWrite) WithRLock(ctx context.Context, f func(context.Context) error
 // Readers returns how many hold the lock for reading.
 func (l *ReadWrite) Readers() (int, error) { return l.ops.readers.Call(background, l.o, none{}) }
 
+// SendReaders is Readers as a future.
+func (l *ReadWrite) SendReaders() activeobject.Future[int] {
+	return l.ops.readers.Send(background, l.o, none{})
+}
+
 // Writing reports whether somebody holds the lock for writing.
 func (l *ReadWrite) Writing() (bool, error) { return l.ops.writing.Call(background, l.o, none{}) }
+
+// SendWriting is Writing as a future.
+func (l *ReadWrite) SendWriting() activeobject.Future[bool] {
+	return l.ops.writing.Send(background, l.o, none{})
+}
 
 // Waiting returns how many wait to lock it, for reading or for writing.
 func (l *ReadWrite) Waiting() int { return l.ops.lock.Waiting(l.o) }

@@ -93,6 +93,9 @@ func (b *Binary) With(ctx context.Context, f func(context.Context) error) error 
 // Held reports whether somebody holds the semaphore.
 func (b *Binary) Held() (bool, error) { return bitHeld.Call(background, b.o, none{}) }
 
+// SendHeld is Held as a future.
+func (b *Binary) SendHeld() activeobject.Future[bool] { return bitHeld.Send(background, b.o, none{}) }
+
 // Waiting returns how many wait to acquire it.
 func (b *Binary) Waiting() int { return bitAcquire.Waiting(b.o) }
 

@@ -281,11 +281,26 @@ func (s *Semaphore) With(ctx context.Context, n int, f func(context.Context) err
 // Available returns how many permits are free.
 func (s *Semaphore) Available() (int, error) { return s.ops.available.Call(background, s.o, none{}) }
 
+// SendAvailable is Available as a future.
+func (s *Semaphore) SendAvailable() activeobject.Future[int] {
+	return s.ops.available.Send(background, s.o, none{})
+}
+
 // Held returns how many permits are held.
 func (s *Semaphore) Held() (int, error) { return s.ops.held.Call(background, s.o, none{}) }
 
+// SendHeld is Held as a future.
+func (s *Semaphore) SendHeld() activeobject.Future[int] {
+	return s.ops.held.Send(background, s.o, none{})
+}
+
 // Size returns how many permits there are, free and held.
 func (s *Semaphore) Size() (int, error) { return s.ops.size.Call(background, s.o, none{}) }
+
+// SendSize is Size as a future.
+func (s *Semaphore) SendSize() activeobject.Future[int] {
+	return s.ops.size.Send(background, s.o, none{})
+}
 
 // Waiting returns how many wait to acquire some.
 func (s *Semaphore) Waiting() int {
