@@ -131,7 +131,7 @@ func declare(name string, barges bool) *operations {
 		if taken, err := take(p, caller(n)); taken || err != nil {
 			return none{}, err
 		}
-		return o.wait.Requeue(caller(n))
+		return o.wait.Requeue(caller(n), activeobject.KeepPlace)
 	})
 	return o
 }
