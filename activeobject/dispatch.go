@@ -14,6 +14,20 @@ import "github.com/sluice-go/sluice/actor"
 //	Throughput() int
 //
 // says how many, from 1, before the object asks for another turn.
+//
+// A body that waits for another request lends its thread, so that a fixed number of threads does
+// not stand still when the bodies on them call each other: another turn runs meanwhile, on a warm
+// goroutine of the system. When the wait is over the body goes on at once, even if that makes one
+// more than there are threads. (Waiting by other means than Sluice's keeps the thread.) Where the
+// threads have a context of their own, so that no other goroutine may stand in for them, the
+// dispatcher has the method
+//
+//	Lends() bool
+//
+// and returns false. If all threads of such a one wait for what needs one of them, they do until
+// their contexts end.
+//
+// A synchronizer.Pool is such a dispatcher, too: objects of both kinds share its threads.
 func On(d actor.Dispatcher) Option {
 	if d == nil {
 		return wrong("On", "is given nil: pass a dispatcher")

@@ -417,7 +417,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	case dedicated:
 		c.config.Dispatcher = actor.NewDedicated()
 	case given:
-		c.config.Dispatcher, c.config.Turn = *s.dispatcher, turnOn(*s.dispatcher)
+		c.config.Dispatcher, c.config.Turn = mailbox.Lend(*s.dispatcher), turnOn(*s.dispatcher)
 	}
 	c.config.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.family })
 	return c

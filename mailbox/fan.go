@@ -251,6 +251,10 @@ func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
 // Offer tells the object that a thread has been reserved for it. It takes mu; so the
 // caller must hold no lock that is taken by Take.
 func (m *Mailbox) Offer() {
+	if l, ok := m.config.Dispatcher.(*reserving); ok {
+		l.offered(m)
+		return
+	}
 	m.mu.Lock()
 	x := m.fanned()
 	x.asked = false
@@ -361,6 +365,16 @@ func (m *Mailbox) against(r *Request) (frames []*Frame) {
 func (f *Frame) park() {
 	m := f.box
 	fan := m.config.Fan
+	if l, ok := m.config.Dispatcher.(lender); ok {
+		m.mu.Lock()
+		parks := !f.parked && !f.over.Load()
+		f.parked = f.parked || parks
+		m.mu.Unlock()
+		if parks {
+			l.park()
+		}
+		return
+	}
 	if fan == nil || fan.Threads == nil && (fan.Limit == 0 || fan.Hard) {
 		return
 	}
@@ -389,6 +403,11 @@ func (f *Frame) unpark() {
 	m := f.box
 	fan := m.config.Fan
 	if fan == nil {
+		if _, ok := m.config.Dispatcher.(lender); ok {
+			m.mu.Lock()
+			m.regain(f)
+			m.mu.Unlock()
+		}
 		return
 	}
 	m.mu.Lock()

@@ -721,8 +721,10 @@ func (m *Mailbox) carryOut(r *Request, err error) bool {
 		m.mu.Lock()
 		return true
 	}
+	f := r.frame
 	r.Body.Run()
 	m.mu.Lock()
+	m.regain(f)
 	if r.hop() != nil {
 		return m.over(r)
 	}
@@ -772,7 +774,12 @@ func (m *Mailbox) lend(may bool) int {
 func (m *Mailbox) Name() string { return m.host.Name() }
 
 // Dispatcher returns whose thread runs the bodies, or nil if it is a caller's.
-func (m *Mailbox) Dispatcher() Dispatcher { return m.config.Dispatcher }
+func (m *Mailbox) Dispatcher() Dispatcher {
+	if l, ok := m.config.Dispatcher.(lender); ok {
+		return l.own()
+	}
+	return m.config.Dispatcher
+}
 
 // Busy reports whether somebody owns the object.
 func (m *Mailbox) Busy() bool { return m.Word.Load()&held != 0 }

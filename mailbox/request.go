@@ -692,6 +692,7 @@ func (r *Request) Exit() {
 	m := r.box.Load()
 	r.Body.Fail(&ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[r.Op].Name})
 	m.mu.Lock()
+	m.regain(r.frame)
 	m.kernel().Complete(&r.Request)
 	owner := m.stillOwned(r)
 	m.mu.Unlock()

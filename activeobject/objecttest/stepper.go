@@ -61,6 +61,9 @@ func (s *Stepper) Dispatch(turn mailbox.Task) {
 // Throughput says that a turn is one body.
 func (s *Stepper) Throughput() int { return 1 }
 
+// Lends says that no other thread may stand in for a turn: each is for the test to give.
+func (s *Stepper) Lends() bool { return false }
+
 // Len returns how many objects want a turn.
 func (s *Stepper) Len() int {
 	s.mu.Lock()
