@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -64,10 +63,10 @@ func play(policy activeobject.Option) (order []string, err error) {
 	defer system.Close(ctx)
 	scheduler := NewScheduler(system, policy)
 
-	// The resource is the variable order: whoever has it writes his name into it.
+	// The resource is the variable order: the client that has it writes its name into it.
 	// Without the scheduler that would be a data race.
-	doit := func(client string, priority int, work func()) error {
-		if err := scheduler.Enter(ctx, client, priority); err != nil {
+	doit := func(client string, entered activeobject.Future[activeobject.None], work func()) error {
+		if _, err := entered.Await(ctx); err != nil {
 			return err
 		}
 		order = append(order, client)
@@ -77,12 +76,10 @@ func play(policy activeobject.Option) (order []string, err error) {
 
 	var clients sync.WaitGroup
 	var failed [3]error
-	err = doit("ann", 0, func() {
+	err = doit("ann", scheduler.Enter(ctx, "ann", 0), func() {
 		for i, name := range []string{"bob", "cid", "dan"} {
-			clients.Go(func() { failed[i] = doit(name, []int{1, 3, 2}[i], func() {}) })
-			for scheduler.Suspended() <= i {
-				runtime.Gosched() // until he is in the queue, so that they come one after the other
-			}
+			entered := scheduler.Enter(ctx, name, []int{1, 3, 2}[i]) // one after the other
+			clients.Go(func() { failed[i] = doit(name, entered, func() {}) })
 		}
 	})
 	clients.Wait()

@@ -50,11 +50,10 @@ func NewScheduler(system *actor.System, policy activeobject.Option) Scheduler {
 	return Scheduler{Start(system, (*lock).handle, (*lock).mustSuspend, policy, &lock{})}
 }
 
-// Enter returns when the client has the resource for himself. Data is for the
-// policy.
-func (s Scheduler) Enter(ctx context.Context, client string, data int) error {
-	_, err := s.Call(ctx, client, request{enter, data})
-	return err
+// Enter asks for the resource, and returns a future that is ready when the client alone has it.
+// Data is for the policy.
+func (s Scheduler) Enter(ctx context.Context, client string, data int) activeobject.Future[activeobject.None] {
+	return s.Send(ctx, client, request{enter, data})
 }
 
 // Done gives the resource back. It cannot be withdrawn.

@@ -38,5 +38,8 @@ func (s *Server[S, Q, R]) Call(ctx context.Context, client string, q Q) (R, erro
 	return s.request.Call(activeobject.WithClient(ctx, client), s.object, q)
 }
 
-// Suspended returns how many requests are suspended.
-func (s *Server[S, Q, R]) Suspended() int { return s.request.Waiting(s.object) }
+// Send hands in a request of a client, and returns the future of the answer. The request is
+// suspended, or has been handled, when Send returns.
+func (s *Server[S, Q, R]) Send(ctx context.Context, client string, q Q) activeobject.Future[R] {
+	return s.request.Send(activeobject.WithClient(ctx, client), s.object, q)
+}

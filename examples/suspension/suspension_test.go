@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 
 	"github.com/sluice-go/sluice/actor"
@@ -43,33 +42,22 @@ func TestASuspendedClientMayGiveUp(t *testing.T) {
 	defer system.Close(t.Context())
 	scheduler := NewScheduler(system, lifo())
 
-	enter := func(ctx context.Context, client string) error { return scheduler.Enter(ctx, client, 0) }
-	if err := enter(t.Context(), "ann"); err != nil {
+	if _, err := scheduler.Enter(t.Context(), "ann", 0).Await(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	impatient, giveUp := context.WithCancel(t.Context())
-	bob, cid := make(chan error, 1), make(chan error, 1)
-	go func() { bob <- enter(t.Context(), "bob") }()
-	suspended(scheduler, 1)
-	go func() { cid <- enter(impatient, "cid") }()
-	suspended(scheduler, 2)
+	bob := scheduler.Enter(t.Context(), "bob", 0)
+	cid := scheduler.Enter(impatient, "cid", 0)
 	giveUp()
-	if err := <-cid; !errors.Is(err, context.Canceled) {
+	if _, err := cid.Await(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("cid: %v", err)
 	}
 	scheduler.Done("ann")
-	if err := <-bob; err != nil { // and not cid, who came last
+	if _, err := bob.Await(t.Context()); err != nil { // and not cid, which came last
 		t.Errorf("bob: %v", err)
 	}
 	scheduler.Done("bob")
 	if err := scheduler.Done("bob"); err == nil {
 		t.Error("bob gives back twice what he has once")
-	}
-}
-
-// suspended waits until so many requests are.
-func suspended(s Scheduler, n int) {
-	for s.Suspended() < n {
-		runtime.Gosched()
 	}
 }

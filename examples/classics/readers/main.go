@@ -86,13 +86,15 @@ func queue(ctx context.Context, rw *lock.ReadWrite) (string, error) {
 		{"r1", rw.SendRLock(ctx), rw.RUnlock}, {"w1", rw.SendLock(ctx), rw.Unlock},
 		{"r2", rw.SendRLock(ctx), rw.RUnlock}, {"w2", rw.SendLock(ctx), rw.Unlock},
 	}
+	ready := make(chan struct{}, len(waiting)) // one for each that has the lock
+	for _, c := range waiting {
+		c.locked.OnDone(func(activeobject.None, error) { ready <- struct{}{} })
+	}
 	var order []string
 	err := rw.Unlock()
 	for err == nil && len(waiting) > 0 {
-		i := -1
-		for ; i < 0; runtime.Gosched() {
-			i = slices.IndexFunc(waiting, func(c client) bool { return c.locked.Ready() })
-		}
+		<-ready
+		i := slices.IndexFunc(waiting, func(c client) bool { return c.locked.Ready() })
 		next := waiting[i]
 		if _, err = next.locked.Await(ctx); err == nil {
 			order, waiting = append(order, next.name), slices.Delete(waiting, i, i+1)
