@@ -366,9 +366,11 @@ type Queues struct {
 	box *mailbox.Mailbox
 }
 
-// Waiting returns how many requests wait for the operation inside the object. A
-// request that is being considered counts itself; a body that runs, a Try, and
-// those that arrived while a body runs do not.
+// Waiting returns how many requests wait for the operation inside the object: Ada's 'Count,
+// with one exception. A request counts itself while its guard is evaluated, also on arrival: in
+// Ada a call of an open entry is not queued, and does not count. Here it joins the queue first, and
+// is evaluated there, so that an older request whose guard its arrival has opened may start
+// before it. A body that runs, a Try, and requests that arrived while a body runs do not count.
 func (q *Queues) Waiting(op interface{ at(t *species) (int, bool) }) int {
 	if q.box == nil {
 		return 0

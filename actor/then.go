@@ -15,9 +15,10 @@ import (
 
 // Then returns the future of what do makes of the outcome of f, its error included.
 //
-// If f is ready, do is called at once, before Then returns. Else one of the workers
-// of the system calls it, after the object has been released, so that do may call
-// the object again; the continuations of one future run one after the other, in the
+// If f is ready, do is called at once, before Then returns, on the same goroutine: inside
+// a body, if a body calls Then, whose object is released only when the body returns. Else
+// one of the workers of the system calls it, after the object has been released, so that do
+// may call the object again; the continuations of one future run one after the other, in the
 // order in which they were added, and one that waits for a later one waits for
 // ever. They also run if f fails because its object or system stops.
 //

@@ -74,7 +74,9 @@ func (p *Phaser) SendArriveAndLeave() activeobject.Future[int] {
 	return phaserLeave.Send(context.Background(), p.o, none{})
 }
 
-// ArriveAndAwait is Arrive, and AwaitPhase for the phase that it returns. If the party
+// ArriveAndAwait is Arrive, and AwaitPhase for the phase that it returns. The phase is the one in
+// which the party has arrived, and which is over when ArriveAndAwait returns: the next one has the
+// next number. (Java's arriveAndAwaitAdvance returns that instead.) If the party
 // has arrived, but could not wait to the end, the error is an
 // *activeobject.RequeuedError around the context's (or that of a phaser that has been
 // stopped); otherwise it has not arrived.

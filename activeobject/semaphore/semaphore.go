@@ -278,7 +278,8 @@ func (s *Semaphore) With(ctx context.Context, n int, f func(context.Context) err
 	return holding(ctx, f, func() error { return s.Release(n) })
 }
 
-// Available returns how many permits are free.
+// Available returns how many permits are free. After a Resize to less than are held it is 0, not
+// negative, until enough have come back: Held is greater than Size meanwhile.
 func (s *Semaphore) Available() (int, error) { return s.ops.available.Call(background, s.o, none{}) }
 
 // SendAvailable is Available as a future.
