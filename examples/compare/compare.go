@@ -19,13 +19,13 @@ import (
 const turns = 3
 
 // Of what a sweep is made: numbers of callers, and shares of reads; and which part
-// of the duration each point of it gets.
+// of the duration a window has in which each point of it is measured.
 var (
 	sweepCallers = []int{1, 2, 4, 8, 16, 32, 64}
 	sweepReads   = []float64{0, .25, .5, .75, 1}
 )
 
-const sweepPart = 5
+const windowPart = 10
 
 // run compares, reports, and returns the exit code.
 func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
@@ -120,7 +120,7 @@ func (s settings) callersOf(w *workload.Workload) int {
 func (s settings) compare(ctx context.Context, w *workload.Workload, p *progress) *report.Workload {
 	result := report.NewWorkload(w, s.callersOf(w), measure.Cores(50*time.Millisecond))
 	tallies := s.tallies(w, s.callersOf(w))
-	s.each(ctx, tallies, turns, p, func(t *measure.Tally) { t.Measure(ctx, max(1, s.duration/turns)) })
+	s.each(ctx, tallies, turns, p, func(t *measure.Tally) { t.Measure(ctx, measure.Stretch(max(1, s.duration/turns))) })
 	s.each(ctx, tallies, 1, p, func(t *measure.Tally) { t.Trace(ctx, traceTime(w)) })
 	for _, t := range tallies {
 		if t.Wall > 0 || t.Problem != nil {
@@ -180,12 +180,15 @@ func (s settings) overReads(ctx context.Context, w *workload.Workload, p *progre
 	}
 }
 
-// points measures all models once, at x.
+// tracePart is which part of a trace's time that of a point of a sweep has.
+const tracePart = 5
+
+// points measures all models at x, each until its throughput is steady.
 func (s settings) points(ctx context.Context, w *workload.Workload, callers int, x float64, p *progress) []report.Point {
 	var points []report.Point
 	s.each(ctx, s.tallies(w, callers), 1, p, func(t *measure.Tally) {
-		t.Measure(ctx, max(1, s.duration/sweepPart))
-		t.Trace(ctx, traceTime(w)/sweepPart)
+		t.Measure(ctx, measure.Steady(max(1, s.duration/windowPart)))
+		t.Trace(ctx, traceTime(w)/tracePart)
 		points = append(points, report.Point{X: x, Row: report.NewRow(t)})
 	})
 	return points

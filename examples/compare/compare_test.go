@@ -28,7 +28,7 @@ func TestModels(t *testing.T) {
 					tally := measure.New(w, m, callers, time.Minute)
 					// As often as it takes on a machine that has other things to do.
 					for tally.Latency.TotalCount() == 0 && tally.Problem == nil {
-						tally.Measure(t.Context(), 15*time.Millisecond)
+						tally.Measure(t.Context(), measure.Stretch(15*time.Millisecond))
 					}
 					for tally.Threads.Running == 0 && tally.Problem == nil {
 						tally.Trace(t.Context(), 15*time.Millisecond)
@@ -185,7 +185,7 @@ func TestJSON(t *testing.T) {
 	account, buffer := tables[0].(jsonObject), tables[1].(jsonObject)
 	fields(t, account, common+" by_read_share")
 	fields(t, buffer, common)
-	figures := "model family ops seconds ops_per_second ratio p50_ns p99_ns p999_ns cpu_ns_per_op allocs_per_op fairness threads ok"
+	figures := "model family ops seconds ops_per_second ops_per_second_low ops_per_second_high steady ratio p50_ns p99_ns p999_ns cpu_ns_per_op allocs_per_op fairness threads ok"
 	rows(t, account["runs"], 2, figures)
 	rows(t, account["by_callers"], 2*len(sweepCallers), figures+" x")
 	rows(t, account["by_read_share"], 2*len(sweepReads), figures+" x")

@@ -84,6 +84,7 @@ type figure struct {
 	Name   string                          `json:"name"` // workload, and model or axis
 	Bars   int                             `json:"bars"` // that can be seen
 	Lines  int                             `json:"lines"`
+	Areas  int                             `json:"areas"` // bands around lines
 	Dots   int                             `json:"dots"`
 	Want   struct{ Bars, Lines, Dots int } // at least, after what was measured
 	Texts  int                             `json:"texts"`
@@ -115,6 +116,7 @@ const look = `(() => {
 		name: of(e),
 		bars: [...e.querySelectorAll("[aria-label=bar] rect")].filter(seen).length,
 		lines: [...e.querySelectorAll("[aria-label=line] path")].filter(p => (p.getAttribute("d") ?? "").includes("L")).length,
+		areas: [...e.querySelectorAll("[aria-label=area] path")].filter(p => (p.getAttribute("d") ?? "").includes("L")).length,
 		dots: [...e.querySelectorAll("[aria-label=dot] *")].filter(seen).length,
 		Want: want(e),
 		texts: e.querySelectorAll("text").length,
@@ -246,8 +248,8 @@ func (f finding) check(t *testing.T, width float64) {
 				continue
 			}
 			g, ok := figures[w+"/"+name]
-			if g.Bars < g.Want.Bars || g.Lines < g.Want.Lines || g.Dots < g.Want.Dots || g.Want.Bars+g.Want.Dots == 0 {
-				t.Errorf("%s/%s is there: %t; it has %d bars, %d lines and %d dots, want %+v", w, name, ok, g.Bars, g.Lines, g.Dots, g.Want)
+			if g.Bars < g.Want.Bars || g.Lines < g.Want.Lines || g.Areas < g.Want.Lines || g.Dots < g.Want.Dots || g.Want.Bars+g.Want.Dots == 0 {
+				t.Errorf("%s/%s is there: %t; it has %d bars, %d lines, %d bands and %d dots, want %+v", w, name, ok, g.Bars, g.Lines, g.Areas, g.Dots, g.Want)
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func (s *settings) flags(names, file *string) *flag.FlagSet {
 		s.duration = d
 		return nil
 	})
-	f.BoolFunc("sweep", "measure also by numbers of callers and shares of reads, each for a fifth of the duration", setTo(&s.sweep))
+	f.BoolFunc("sweep", "measure also by numbers of callers and shares of reads, each in windows of a tenth of the duration until the throughput is steady", setTo(&s.sweep))
 	f.BoolFunc("json", "print the results as JSON, and nothing else, on standard output", setTo(&s.json))
 	f.StringVar(&s.html, "html", "", "write a page with plots and timelines to the `file`; includes -sweep")
 	return f

@@ -21,6 +21,7 @@ type crew struct {
 	begun   time.Time     // written before start is closed
 	back    chan struct{} // closed when all have returned
 	running atomic.Int64
+	window  atomic.Int32 // the current one; 0 is the warm-up
 	over    atomic.Bool
 	log     *trace.Log // nil if nothing is traced
 	ctx     context.Context
@@ -37,7 +38,8 @@ type hand struct {
 	clock   *workload.Clock
 	every   int
 	latency *hdrhistogram.Histogram
-	ops     int64
+	marks   marks // nil if there are no windows
+	ops     int64 // that had ended when it was over
 	problem error
 }
 
@@ -72,8 +74,7 @@ func newCrew(s *model.Session, t *Tally, log *trace.Log) *crew {
 // work lets the crew work for some time, until the context ends, the trace is full,
 // or all have failed; then it is over. It returns when it began.
 func (c *crew) work(ctx context.Context, d time.Duration) time.Time {
-	c.begun = time.Now()
-	close(c.start)
+	c.begin()
 	var full <-chan struct{}
 	if c.log != nil {
 		full = c.log.Full()
@@ -86,6 +87,12 @@ func (c *crew) work(ctx context.Context, d time.Duration) time.Time {
 	}
 	c.over.Store(true)
 	return c.begun
+}
+
+// begin lets the crew begin.
+func (c *crew) begin() {
+	c.begun = time.Now()
+	close(c.start)
 }
 
 // stop calls the goroutines back, and returns how many did not come.
@@ -105,6 +112,7 @@ func (c *crew) stop(s *model.Session, patience time.Duration) (missing int64) {
 func (h *hand) work() {
 	ctx := h.crew.ctx
 	var ops int64
+	var window int32
 	for left := 1 + h.number%h.every; ; left-- {
 		var begun time.Time
 		if left == 0 {
@@ -122,6 +130,13 @@ func (h *hand) work() {
 			begun = time.Now()
 		}
 		err := h.call(ctx)
+		if now := h.crew.window.Load(); now != window {
+			// What has just ended did so in the new window.
+			if h.marks.note(window, now, ops); window == 0 {
+				h.latency.Reset()
+			}
+			window = now
+		}
 		if h.crew.over.Load() {
 			if err != nil && !model.IsStop(err) {
 				h.problem = err

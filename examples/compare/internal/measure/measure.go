@@ -25,6 +25,7 @@ type Tally struct {
 
 	Ops      int64
 	ByCaller []int64
+	Windows  []float64 // operations per second in each
 	Wall     time.Duration
 	CPU      time.Duration
 	Mallocs  uint64
@@ -44,34 +45,47 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(time.Hour), 2)
 }
 
-// Measure lets callers use new objects for some time, or until ctx ends, and adds
-// what it saw to the tally. Callers that have not come back some patience after the
-// end are left alone, and count as a problem.
-func (t *Tally) Measure(ctx context.Context, d time.Duration) {
+// Measure lets callers use new objects as planned, or until ctx ends, and adds what it
+// saw after the warm-up to the tally. Callers that have not come back some patience after
+// the end are left alone, and count as a problem.
+func (t *Tally) Measure(ctx context.Context, p Plan) {
 	s, err := t.Workload.Subject.Open(t.Model, t.Workload.Setting(t.Callers))
 	if err != nil {
 		t.fault(err)
 		return
 	}
 	crew := newCrew(s, t, nil)
+	for _, h := range crew.hands {
+		h.marks = newMarks(p)
+	}
 	runtime.GC() // what the run before has left shall not be paid for here
-	mallocsBefore := mallocs()
-	cpuBefore, _ := cpuTime()
-	begun := crew.work(ctx, d)
+	var mallocsBefore uint64
+	var cpuBefore time.Duration
+	ends := crew.windows(ctx, p, func() {
+		mallocsBefore = mallocs()
+		cpuBefore, _ = cpuTime()
+	})
 	// What ends from now on is not counted, so that neither is its time.
-	t.Wall += time.Since(begun)
+	t.Wall += ends[len(ends)-1].Sub(ends[0])
 	cpuAfter, _ := cpuTime()
 	t.CPU += cpuAfter - cpuBefore
 	t.Mallocs += mallocs() - mallocsBefore
-	if !t.finish(s, crew) {
+	if !t.finish(s, crew) || len(ends) == 1 {
 		return
 	}
+	t.Windows = append(t.Windows, crew.throughputs(ends, true)...)
 	for i, h := range crew.hands {
-		t.Ops += h.ops
-		t.ByCaller[i] += h.ops
-		t.Latency.Merge(h.latency)
+		n := h.ops - h.marks.at(0, h.ops)
+		t.Ops += n
+		t.ByCaller[i] += n
+		if h.marks[0].Load() != unmarked { // else these are of the warm-up
+			t.Latency.Merge(h.latency)
+		}
 	}
 }
+
+// Steady reports whether the last windows have had much the same throughput.
+func (t *Tally) Steady() bool { return steady(t.Windows) }
 
 // Trace is Measure for the way of each request, and the figures of the threads. It
 // ends early when the trace is full. Its times are for looking at: recording them

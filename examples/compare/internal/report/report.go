@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/sluice-go/sluice/examples/compare/internal/measure"
 	"github.com/sluice-go/sluice/examples/compare/internal/model"
@@ -59,7 +60,10 @@ type Row struct {
 	Ops       int64         `json:"ops"`
 	Seconds   float64       `json:"seconds"`
 	OpsPerSec float64       `json:"ops_per_second"`
-	Ratio     float64       `json:"ratio"` // of the throughput to that of the first row
+	Low       float64       `json:"ops_per_second_low"`  // of the windows in which it was measured
+	High      float64       `json:"ops_per_second_high"` // likewise
+	Steady    bool          `json:"steady"`              // the last windows differ by a tenth at most
+	Ratio     float64       `json:"ratio"`               // of the throughput to that of the first row
 	P50       int64         `json:"p50_ns"`
 	P99       int64         `json:"p99_ns"`
 	P999      int64         `json:"p999_ns"`
@@ -93,6 +97,7 @@ func NewRow(t *measure.Tally) Row {
 	}
 	if t.Ops > 0 {
 		r.OpsPerSec = float64(t.Ops) / t.Wall.Seconds()
+		r.Low, r.High, r.Steady = slices.Min(t.Windows), slices.Max(t.Windows), t.Steady()
 		r.Allocs = float64(t.Mallocs) / float64(t.Ops)
 		r.CPU = float64(t.CPU) / float64(t.Ops)
 		r.P50, r.P99 = t.Latency.ValueAtPercentile(50), t.Latency.ValueAtPercentile(99)

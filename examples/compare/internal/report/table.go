@@ -170,6 +170,7 @@ func sweep(to io.Writer, title string, points []Point, text func(float64) string
 	}
 	var xs []float64
 	var models []string
+	unsteady := false
 	cells := map[string]map[float64]string{}
 	for _, p := range points {
 		if !slices.Contains(xs, p.X) {
@@ -180,6 +181,10 @@ func sweep(to io.Writer, title string, points []Point, text func(float64) string
 			cells[p.Model] = map[float64]string{}
 		}
 		cells[p.Model][p.X] = p.cells()[0]
+		if p.Ops > 0 && !p.Steady {
+			cells[p.Model][p.X] += "~"
+			unsteady = true
+		}
 		if !p.OK {
 			cells[p.Model][p.X] = "WRONG"
 		}
@@ -199,6 +204,9 @@ func sweep(to io.Writer, title string, points []Point, text func(float64) string
 		fmt.Fprintln(t)
 	}
 	t.Flush()
+	if unsteady {
+		fmt.Fprintln(to, "\n  ~ not steady: the last windows in which it was measured differ by more than a tenth")
+	}
 }
 
 // ratioText writes a ratio, 0 of which means that there is nothing to compare with.

@@ -13,7 +13,7 @@ const symbols = ["circle", "square", "triangle", "diamond", "cross", "star", "wy
 const text = {fontSize: "12px", fontFamily: "inherit", color: "var(--ink)"};
 
 const metrics = [
-  {name: "throughput", unit: "operations per second", of: r => r.ops_per_second},
+  {name: "throughput", unit: "operations per second", of: r => r.ops_per_second, band: r => [r.ops_per_second_low, r.ops_per_second_high]},
   {name: "latency, half of the calls below", unit: "µs", of: r => r.p50_ns / 1e3},
   {name: "latency, 99 of 100 calls below", unit: "µs", of: r => r.p99_ns / 1e3},
   {name: "latency, 999 of 1000 calls below", unit: "µs", of: r => r.p999_ns / 1e3},
@@ -183,9 +183,11 @@ function lines(points, metric, look, hidden, xOptions) {
       symbol: {domain: models, range: models.map(m => look.get(m).symbol)},
       marks: [
         Plot.ruleY(log ? [] : [0], {stroke: "var(--line)"}),
+        // How far the windows differ in which a point was measured.
+        ...(metric.band ? [Plot.areaY(shown.filter(p => !log || metric.band(p)[0] > 0), {x: "x", y1: p => metric.band(p)[0], y2: p => metric.band(p)[1], fill: "model", z: "model", fillOpacity: 0.15})] : []),
         Plot.lineY(shown, {x: "x", y: metric.of, stroke: "model", z: "model", strokeWidth: 1.8}),
         Plot.dot(shown, {x: "x", y: metric.of, stroke: "model", symbol: "model", fill: "var(--card)", r: 3.6, strokeWidth: 1.8}),
-        Plot.tip(shown, Plot.pointer({x: "x", y: metric.of, fill: "var(--ground)", stroke: "var(--line)", title: p => `${p.model}\n${d3.format(".3~s")(metric.of(p))} ${metric.unit}`})),
+        Plot.tip(shown, Plot.pointer({x: "x", y: metric.of, fill: "var(--ground)", stroke: "var(--line)", title: p => `${p.model}\n${d3.format(".3~s")(metric.of(p))} ${metric.unit}${metric.band ? `\n${metric.band(p).map(d3.format(".3~s")).join(" to ")} in its windows${p.steady ? "" : ", not steady"}` : ""}`})),
       ],
     })];
   };
