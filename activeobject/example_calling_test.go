@@ -373,7 +373,7 @@ func ExampleWatchdog() {
 
 	stockOrder.Send(context.Background(), bolts, 5)
 	fmt.Print(<-lines)
-	// Output: level=WARN msg="sluice: a request waits for long" object=bolts operation=order arrival=1 position=1 because="guard \"in stock\" was false at step 1"
+	// Output: level=WARN msg="sluice: a request waits for long" object=bolts operation=order request=1 position=1 because="guard \"in stock\" was false at step 1"
 }
 
 // lineByLine is a log whose lines can be waited for.

@@ -147,7 +147,7 @@ type Event = kernel.Event
 // arrives, what guards answer, what starts, ends and leaves, in order. It is
 // called with the scheduling exclusion held, so it must be quick, not panic, and
 // not call the object. A request that finds the object idle is logged only if another one
-// comes while it runs; add WithoutFastPath to see all. A function that several
+// comes while it runs, or it is inspected; add WithoutFastPath to see all. A function that several
 // objects are given must bear their calling it at the same time.
 func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
 

@@ -42,7 +42,9 @@ func (op *Operation[T, A, R]) Stats(o *Object[T]) Stats {
 }
 
 // Watchdog makes the object's system log, once, every request that has waited for d,
-// with the explanation of its wait. D must be positive.
+// with the explanation of its wait; and every body that has run for d, once it has been
+// seen twice: after between d and 2d, with what it waits for in other objects. D must be
+// positive.
 func Watchdog(d time.Duration) Option {
 	if d <= 0 {
 		return wrong("Watchdog", fmt.Sprintf("is given %v: it must be positive", d))
@@ -55,8 +57,17 @@ func overdue(logger *slog.Logger) func(string, mailbox.Waiting, []mailbox.Runnin
 	return func(object string, w mailbox.Waiting, running []mailbox.Running) {
 		defer func() { _ = recover() }() // a handler's; nobody is there to hear of it
 		logger.Warn("sluice: a request waits for long", "object", object, "operation", w.Operation,
-			"arrival", w.Arrival, "position", w.Position, "age", w.Age, "because", w.Reason.String(),
+			"request", w.Arrival, "position", w.Position, "age", w.Age, "because", w.Reason.String(),
 			"running", mailbox.Snapshot{Running: running}.Runners())
+	}
+}
+
+// overlong returns what logs a body that has run too long.
+func overlong(logger *slog.Logger) func(string, mailbox.Running) {
+	return func(object string, r mailbox.Running) {
+		defer func() { _ = recover() }()
+		logger.Warn("sluice: a body runs for long", "object", object, "operation", r.Operation,
+			"request", r.Arrival, "for", r.For, "running", mailbox.Snapshot{Running: []mailbox.Running{r}}.Runners())
 	}
 }
 

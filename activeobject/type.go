@@ -394,7 +394,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		c.config.Failed = policyFailed
 	}
 	if s.patience > 0 {
-		c.config.Overdue = overdue(system.Logger())
+		c.config.Overdue, c.config.Overlong = overdue(system.Logger()), overlong(system.Logger())
 	}
 	if s.concurrent.On {
 		c.config.Fan = t.fan(&s.concurrent)

@@ -31,8 +31,11 @@ type Running struct {
 	// Arrival is the request's place in the order of arrivals, from 1; 0 if it
 	// found the object idle and never had to arrive.
 	Arrival uint64 `json:"arrival,omitempty"`
-	// Age is the time since it arrived; 0 if it never had to.
+	// Age is the time since it arrived; or, if it never had to, For.
 	Age time.Duration `json:"age_ns,omitempty"`
+	// For is how long its body has run at least: since Explain, or a watchdog, saw it for
+	// the first time; 0 if that is now.
+	For time.Duration `json:"for_ns,omitempty"`
 	// Waits is what its body waits for in other objects.
 	Waits []Far `json:"waits,omitempty"`
 }
@@ -75,7 +78,8 @@ const chunk = 256
 const spare = 16
 
 // Explain returns what runs and what waits at the object, and why. It asks no
-// guard and waits for no body. Of very many waiting requests it inspects some at
+// guard and waits for no body. It notes what runs, so that the next one knows it again: see
+// sighting. Of very many waiting requests it inspects some at
 // a time, so that the object can work in between; requests that come or go
 // meanwhile may be missing, those that wait throughout are not.
 func (m *Mailbox) Explain() Snapshot {
@@ -98,38 +102,13 @@ func (m *Mailbox) Explain() Snapshot {
 			s.Suspended = "its restart waits for the end of its children"
 		}
 	}
-	switch w := m.Word.Load(); {
-	case w&wide != 0: // nobody waits
-		for op, l := range m.config.wide {
-			n := l.in(w)
-			if m.fanned().doubles[op] {
-				n-- // the kernel knows of these
-			}
-			for range n {
-				s.Running = append(s.Running, Running{Operation: ops[op].Name})
-			}
-		}
-	case w&(held|engaged) == held:
-		s.Running = append(s.Running, Running{Operation: ops[w>>opShift&0xffff].Name})
-	}
+	runs := m.sight(now)
 	k := m.queues.Load()
 	if k == nil {
 		m.mu.Unlock()
 		return s
 	}
 	s.Step = k.Step()
-	var frames []*Frame // of the requests that the kernel has seen; nil for leaf bodies
-	seen := len(s.Running)
-	for kr := range k.Running() {
-		r := kr.Record.(*Request)
-		s.Running = append(s.Running, Running{Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: max(now-r.since, 0)})
-		frames = append(frames, r.frame)
-	}
-	for op, n := range k.Unseen() {
-		for range n {
-			s.Running = append(s.Running, Running{Operation: ops[op].Name})
-		}
-	}
 	c := k.Inspect()
 	n := 0
 	for c.Next(min(chunk, len(room)-n), func(kr *kernel.Request, position int) {
@@ -148,14 +127,23 @@ func (m *Mailbox) Explain() Snapshot {
 	m.mu.Unlock()
 	s.Waiting = room[:n]
 
-	if len(frames) > 0 {
-		graph.Lock()
-		defer graph.Unlock()
-		for i, f := range frames {
-			s.Running[seen+i].Waits = f.far(map[*Mailbox]bool{m: true})
-		}
-	}
+	s.Running = m.waitsOf(runs)
 	return s
+}
+
+// waitsOf returns the bodies that run with what they wait for.
+func (m *Mailbox) waitsOf(runs []run) []Running {
+	all := make([]Running, len(runs))
+	if len(runs) == 0 {
+		return all
+	}
+	graph.Lock()
+	defer graph.Unlock()
+	for i, r := range runs {
+		all[i] = r.Running
+		all[i].Waits = r.frame.far(map[*Mailbox]bool{m: true})
+	}
+	return all
 }
 
 // describe says of a request that waits what there is to say, in w, which is zero: of very
@@ -256,7 +244,11 @@ func (s Snapshot) String() string {
 func (s Snapshot) Runners() string {
 	var b strings.Builder
 	for _, r := range s.Running {
-		fmt.Fprintf(&b, "  running  %s\n", r.Operation)
+		long := ""
+		if r.For >= time.Second {
+			long = fmt.Sprintf(" (for at least %v)", r.For.Round(time.Millisecond))
+		}
+		fmt.Fprintf(&b, "  running  %s%s\n", r.Operation, long)
 		far(&b, r.Waits, "    ")
 	}
 	return b.String()

@@ -91,6 +91,9 @@ type fanned struct {
 	doubted bool         // somebody is about to look for circles
 	unseen  []int        // per operation: bodies that have come by a lane, and the kernel has been told of
 	doubles []bool       // per operation: one more is in its lane for those that have come by the kernel
+
+	sightings map[*Request]*sighting // of requests that run
+	crowd     *sighting              // of the unseen
 }
 
 // fan decides who starts, until nobody else can, and gives each a thread. It is called

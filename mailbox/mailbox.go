@@ -121,9 +121,11 @@ type Config struct {
 	// scheduling exclusion held, and must neither wait nor come back to the object.
 	Unwanted func(r *Request) error
 	// Patience is how long a request may wait before Overdue is told, once, with
-	// what runs; 0 is for ever.
+	// what runs; 0 is for ever. It is also how long a body may run before Overlong is told,
+	// once; within twice that.
 	Patience time.Duration
 	Overdue  func(object string, w Waiting, running []Running)
+	Overlong func(object string, r Running)
 	// Failed, if it is not nil, is told that a policy has failed when it was asked about
 	// r, and perhaps about others. It is called with mu held.
 	Failed func(host Host, r *Request, err error)
@@ -229,6 +231,9 @@ func (m *Mailbox) Init(config *Config, host Host) {
 		m.extras.Store(x)
 	}
 	m.Word.Store(m.rest())
+	if config.Patience > 0 {
+		m.watch()
+	}
 }
 
 // rest is the word of the object when nobody owns it and nobody waits.
@@ -517,6 +522,7 @@ func (m *Mailbox) released() {
 		c.over = true
 		m.forget()
 		close(c.idle)
+		m.unwatch()
 		m.host.Ended()
 	}
 	m.changed()

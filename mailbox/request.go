@@ -483,7 +483,7 @@ func (m *Mailbox) note(r *Request) {
 		m.appraise(r)
 	}
 	if m.config.Patience > 0 {
-		m.guard(r)
+		r.overdue = false
 	}
 	if m.config.Rules.Reentrant && r.called() {
 		m.nest(r)

@@ -116,6 +116,9 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 	// long as r is still a request for that; and it sorts r in by what the policy
 	// sees, which therefore has to be brought up to date in between.
 	m.kernel().Complete(&r.Request)
+	if m.config.Fan != nil {
+		m.fanned().forget(r)
+	}
 	r.board(h, m, Now())
 	if err := r.gone(); err != nil {
 		r.fail(err)

@@ -57,10 +57,9 @@ func (h *Histogram) add(d time.Duration) {
 // extras is what only some objects have: those that count, are watched, suspended or
 // observed, or have been. All others find that out by one look.
 type extras struct {
-	fast    []fastCounts // per operation, if the object counts
-	waits   []Histogram  // per operation, if it measures; guarded by mu
-	guarded bool         // a look for overdue requests is on its way; guarded by mu
-	unseen  bool         // a request has come since the last one began; guarded by mu
+	fast  []fastCounts // per operation, if the object counts
+	waits []Histogram  // per operation, if it measures; guarded by mu
+	timer *time.Timer  // for the next look, if there is a watchdog; guarded by mu
 
 	observers  []*observer // guarded by mu
 	suspension *suspension // why nothing starts; guarded by mu

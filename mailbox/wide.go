@@ -181,7 +181,7 @@ func (m *Mailbox) narrow() (owner bool) {
 // is the matter with the object.
 func (m *Mailbox) widen(w uint64) uint64 {
 	x, k := m.fanned(), m.queues.Load()
-	if w&parked != 0 || !m.config.hasLanes || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && k.Waits() {
+	if w&parked != 0 || !m.config.hasLanes || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && k.Waits() || m.crowded() {
 		return w
 	}
 	if k == nil {

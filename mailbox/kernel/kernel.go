@@ -73,6 +73,10 @@ func (s *some) leave(op int) { s.Remove(op); s.n-- }
 
 // Kernel holds the waiting and the running queue of one shared object.
 type Kernel struct {
+	// Note is whatever the user of the kernel wants to keep about what runs; nil again when
+	// another request begins to run. The kernel does not look at it.
+	Note any
+
 	rules  *Rules
 	object Object
 
@@ -709,6 +713,9 @@ func (k *Kernel) start(r *Request) {
 }
 
 func (k *Kernel) begin(op int) {
+	if k.Note != nil {
+		k.Note = nil
+	}
 	q := &k.queues[op]
 	if q.runs++; q.runs == 1 {
 		k.runningOps.join(op)
