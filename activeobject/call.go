@@ -727,7 +727,7 @@ func (c *request[T, A, R]) Recycle() { c.call.recycle(c, &c.o.core, &c.pending.R
 // redeemed.
 func (c *call) recycle(rec record, o *core, r *mailbox.Request, err error) {
 	switch {
-	case r.Ticket:
+	case r.Ticket, !r.Told:
 	case c.message != nil:
 		c.answer(rec, o, r, err)
 		return
@@ -741,6 +741,9 @@ func (c *request[T, A, R]) free() {
 	pool := &c.op.pools.tells
 	switch {
 	case !c.call.pooled:
+		var none A
+		c.arg, c.o, c.call.filtered = none, nil, nil
+		c.pending.Request.Release()
 		return
 	case c.pending.Request.Ticket:
 		pool = &c.op.pools.records

@@ -265,8 +265,11 @@ func continuationFailed(t *mailbox.Turn, source mailbox.Awaited, function, value
 	attributes := []any{"continuation", err.Function}
 	request, _ := source.(*mailbox.Request)
 	if request != nil {
-		object, operation, arrival := request.Names()
-		attributes = append(attributes, "object", object, "operation", operation, "request", arrival)
+		object, operation, arrival := request.Names(t)
+		if object != "" {
+			attributes = append(attributes, "object", object)
+		}
+		attributes = append(attributes, "operation", operation, "request", arrival)
 	}
 	attributes = append(attributes, "stack", string(err.Stack))
 	var workers Dispatcher

@@ -492,10 +492,15 @@ func (r *Request) String() string {
 	return m.nameOf(r)
 }
 
-// Names returns the names of the object and the operation of the request, and its arrival.
-func (r *Request) Names() (object, operation string, arrival uint64) {
+// Names returns the names of the object and the operation of the request, and its arrival. Of
+// a request that has ended and was posted only the turn that followed from it, if it is not
+// nil, knows the object.
+func (r *Request) Names(t *Turn) (object, operation string, arrival uint64) {
 	m := r.lock()
 	defer m.mu.Unlock()
+	if t != nil && t.of == r {
+		return t.at.host.Name(), t.at.config.Rules.Operations[r.Op].Name, r.Arrival()
+	}
 	return m.host.Name(), m.config.Rules.Operations[r.Op].Name, r.Arrival()
 }
 

@@ -177,13 +177,17 @@ func (c *Completion) await(ctx context.Context, goal Awaited) (err error) {
 type Turn struct {
 	workers     Dispatcher
 	first, last *Continuation
+
+	// The request that it began with, if any, and where that was.
+	of *Request
+	at *Mailbox
 }
 
 // follow has a worker do what follows from the completion that has just come. It
 // only hands over, so that it may be called by the owner of an object.
 func follow(first, last *Continuation, workers Dispatcher) {
 	if first != nil {
-		workers.Dispatch(&Turn{workers, first, last})
+		workers.Dispatch(&Turn{workers: workers, first: first, last: last})
 	}
 }
 

@@ -136,6 +136,7 @@ type Config struct {
 	noted    bool     // something is noted of each request: what its policy wants to know, when to look after it, or from inside of whom it is called
 	wide     []lane   // per operation: its part of the word, if there is a Fan
 	hasLanes bool     // some operation has one
+	nowhere  *Mailbox // in which requests are that have ended, and been released
 }
 
 // Dispatcher lends threads to objects.
@@ -196,6 +197,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	}
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
+	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // the threads of a Fan may be an object's
 	c.parks = make([]uint64, len(c.Rules.Operations))
 	for op, o := range c.Rules.Operations {
 		c.bounded = c.bounded || o.Bound.Overflow != kernel.Unbounded
@@ -210,6 +212,13 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	}
 	return c
 }
+
+// nowhere is the host of a mailbox in which nothing waits or runs, ever. So it is asked for its
+// name only.
+type nowhere struct{ Host }
+
+// Name implements Host.
+func (nowhere) Name() string { return "" }
 
 // Host returns the object that Init has been given.
 func (m *Mailbox) Host() Host { return m.host }

@@ -22,8 +22,9 @@ type Body interface {
 	Fail(err error)
 	// Argument returns the request's argument.
 	Argument() any
-	// Recycle is called when nobody will look at the request any more. Only
-	// requests that nobody waits for are recycled this way.
+	// Recycle is called when the request has ended and nothing is asked of the body any
+	// more but its result, of one that was posted. A record that is not used again calls
+	// Request.Release.
 	Recycle()
 }
 
@@ -174,6 +175,24 @@ func (r *Request) Forget() {
 		*r.rare = rare{kept: kept}
 	}
 	r.Fresh()
+}
+
+// Release lets go of everything that belonged to the request, which has ended, so that a
+// future that is kept for its result keeps neither argument, context nor object.
+//
+// The caller is the last that acts on the request; others may still want to withdraw it, or
+// to know where it is, and find it in a mailbox that is none of an object. They look at
+// nothing but its state there, which says that it has ended: that was written under the mu
+// of the box that they have seen before, or else they have seen this box, which is stored
+// last.
+func (r *Request) Release() {
+	r.ctx, r.frame, r.Key, r.Claim = nil, nil, nil, nil
+	if r.rare != nil {
+		r.Body, r.rare = r.Home(), nil
+	}
+	if m := r.box.Load(); m != nil {
+		r.box.Store(m.config.nowhere)
+	}
 }
 
 // at makes m the box of the request, which is in no other.
@@ -737,9 +756,12 @@ func (r *Request) settle() {
 	case r.Told:
 		r.Recycle()
 	default:
-		first, last := r.complete()
-		// Not the object's dispatcher, whose only thread may be the object's own.
-		follow(first, last, r.box.Load().config.Workers)
+		box := r.box.Load()
+		r.Recycle()
+		if first, last := r.complete(); first != nil {
+			// Not the object's dispatcher, whose only thread may be the object's own.
+			box.config.Workers.Dispatch(&Turn{workers: box.config.Workers, first: first, last: last, of: r, at: box})
+		}
 	}
 }
 
