@@ -488,10 +488,10 @@ func (op *Operation[T, A, R]) ask(o *Object[T], arg A) (falsePart string) {
 func (t *common) caught(o *core, at int, value any, err *error) {
 	switch {
 	case at == asking && value == nil:
-		*err = o.guardError(t.index, goexit) // for who hears of it otherwise than by a result
+		*err = o.guardError(t.index, goexit, debug.Stack()) // for who hears of it otherwise than by a result
 		o.failed(t.name, 0, *err)
 	case at == asking:
-		*err = o.guardError(t.index, value)
+		*err = o.guardError(t.index, value, debug.Stack())
 		o.failed(t.name, 0, *err)
 	case at == running && value == nil:
 		o.failed(t.name, 0, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
@@ -615,15 +615,15 @@ func (c *request[T, A, R]) Run() {
 	// This is run, written out, for a leaf body with nothing around it: those that wait
 	// and those that let them in go through as few lines of code as they can, as the
 	// first-level cache of a processor does not hold many.
-	returned, value := false, any(nil)
+	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			c.op.common().escaped(&c.o.core, &c.pending.Request, c, mailbox.Panicked(value))
+			c.op.common().escaped(&c.o.core, &c.pending.Request, c, mailbox.Panicked(value), stack)
 		}
 	}()
 	defer func() {
 		if !returned {
-			value = recover()
+			value, stack = recover(), debug.Stack()
 		}
 	}()
 	result, err := c.op.leaf(c.o.state, c.arg)
@@ -645,15 +645,15 @@ func runOwn(j job, home record, place any) {
 func run(j job, home record, place any, ctx context.Context) {
 	t, o := j.site()
 	_, _, r := home.parts()
-	returned, value := false, any(nil)
+	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			t.escaped(o, r, home, mailbox.Panicked(value))
+			t.escaped(o, r, home, mailbox.Panicked(value), stack)
 		}
 	}()
 	defer func() {
 		if !returned {
-			value = recover()
+			value, stack = recover(), debug.Stack()
 		}
 	}()
 	err := t.body(o, ctx, j, place, home)
@@ -673,14 +673,14 @@ func goesOn(err *error, home record, o *core) bool {
 
 // escaped cleans up after a body that panicked, or, if there is no value, left
 // through runtime.Goexit.
-func (t *common) escaped(o *core, r *mailbox.Request, home record, value any) {
+func (t *common) escaped(o *core, r *mailbox.Request, home record, value any, stack []byte) {
 	r.Left()
 	if value == nil {
 		o.failed(t.name, r.Arrival(), &mailbox.ExitError{Object: o.Name(), Operation: t.name})
 		r.Exit()
 		return
 	}
-	err := &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
+	err := &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: stack}
 	o.failed(t.name, r.Arrival(), err)
 	home.Fail(err)
 }

@@ -138,15 +138,15 @@ func (t *common) claim(o *core, argument func() any) (c *kernel.Claim, err error
 
 // Clash implements kernel.Clasher.
 func (o *Object[T]) Clash(scope int, a, b *kernel.Request) (clash bool, err error) {
-	returned, value := false, any(nil)
+	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			err = o.clashFailed(a, b, mailbox.Panicked(value))
+			err = o.clashFailed(a, b, mailbox.Panicked(value), stack)
 		}
 	}()
 	defer func() {
 		if !returned {
-			value = recover()
+			value, stack = recover(), debug.Stack()
 		}
 	}()
 	s := &o.class.config.Rules.Conflicts.Scopes()[scope]
@@ -157,8 +157,8 @@ func (o *Object[T]) Clash(scope int, a, b *kernel.Request) (clash bool, err erro
 
 // clashFailed returns the error of a condition that panicked with the value when it was asked
 // about a. If there is none it has called runtime.Goexit, as in guardFailed.
-func (o *core) clashFailed(a, b *kernel.Request, value any) error {
-	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.class.rule(a.Op).Name, With: o.class.rule(b.Op).Name, Value: value, Stack: debug.Stack()}
+func (o *core) clashFailed(a, b *kernel.Request, value any, stack []byte) error {
+	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.class.rule(a.Op).Name, With: o.class.rule(b.Op).Name, Value: value, Stack: stack}
 	if value == nil {
 		err.Value = goexit
 	}

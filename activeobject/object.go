@@ -407,15 +407,15 @@ func (q *Queues) ObjectName() string {
 
 // AskState implements kernel.Object.
 func (o *Object[T]) AskState(op int) (falsePart string, err error) {
-	returned, value := false, any(nil)
+	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			err = o.guardFailed(op, nil, mailbox.Panicked(value))
+			err = o.guardFailed(op, nil, mailbox.Panicked(value), stack)
 		}
 	}()
 	defer func() {
 		if !returned {
-			value = recover()
+			value, stack = recover(), debug.Stack()
 		}
 	}()
 	switch asked := o.Type().op(op); {
@@ -432,15 +432,15 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 
 // AskRequest implements kernel.Object.
 func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) {
-	returned, value := false, any(nil)
+	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			err = o.guardFailed(r.Op, r, mailbox.Panicked(value))
+			err = o.guardFailed(r.Op, r, mailbox.Panicked(value), stack)
 		}
 	}()
 	defer func() {
 		if !returned {
-			value = recover()
+			value, stack = recover(), debug.Stack()
 		}
 	}()
 	body := r.Record.(*mailbox.Request).Body
@@ -456,14 +456,14 @@ func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) 
 // guardFailed returns the error of a guard that panicked with the value. If it
 // has none the guard has called runtime.Goexit, and the goroutine is to be kept
 // from leaving the object locked.
-func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
+func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any, stack []byte) error {
 	if value == nil {
-		err := o.guardError(op, goexit)
+		err := o.guardError(op, goexit, stack)
 		o.failedAsking(op, r, err)
 		o.box.GuardExited(op, r, err)
 		return nil
 	}
-	err := o.guardError(op, value)
+	err := o.guardError(op, value, stack)
 	o.failedAsking(op, r, err)
 	return err
 }
@@ -471,9 +471,9 @@ func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any) error {
 // goexit is the value of a failure that is not a panic.
 const goexit = "it ended its goroutine (runtime.Goexit)"
 
-func (o *core) guardError(op int, value any) error {
+func (o *core) guardError(op int, value any, stack []byte) error {
 	d := o.class.rule(op)
-	return &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: debug.Stack()}
+	return &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: stack}
 }
 
 // Open implements mailbox.Host.

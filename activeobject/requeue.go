@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"time"
 
 	"github.com/sluice-go/sluice/mailbox"
@@ -358,10 +359,10 @@ func (t *common) failedHere(o *core, state int, mark uint64, value any, err *err
 		return
 	}
 	if value != nil {
-		*err = o.guardError(t.index, value)
+		*err = o.guardError(t.index, value, debug.Stack())
 		o.failed(t.name, 0, *err)
 	} else {
-		o.failed(t.name, 0, o.guardError(t.index, goexit))
+		o.failed(t.name, 0, o.guardError(t.index, goexit, debug.Stack()))
 	}
 	o.box.Yield(mailbox.Leaving{Op: mailbox.Marked(mark), Changed: true}) // the turn before
 }

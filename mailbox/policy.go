@@ -114,15 +114,15 @@ func Ordered(before func(a, b *Candidate) bool) *kernel.Policy {
 	const name = "the user's order"
 	return &kernel.Policy{Name: name, Within: true, Fallible: true, Before: func(a, b *kernel.Request, _ int) (first bool, err error) {
 		x, y := a.Record.(*Request), b.Record.(*Request)
-		returned, value := false, any(nil)
+		returned, value, stack := false, any(nil), []byte(nil)
 		defer func() {
 			if !returned {
-				err = x.misjudged(name, Panicked(value), a, b)
+				err = x.misjudged(name, Panicked(value), stack, a, b)
 			}
 		}()
 		defer func() {
 			if !returned {
-				value = recover()
+				value, stack = recover(), debug.Stack()
 			}
 		}()
 		first = before(x.candidate(), y.candidate())
@@ -140,15 +140,15 @@ func Choosing(choose func(eligible []*Candidate) int) *kernel.Policy {
 		for i, e := range eligible {
 			candidates[i] = e.Record.(*Request).candidate()
 		}
-		returned, value := false, any(nil)
+		returned, value, stack := false, any(nil), []byte(nil)
 		defer func() {
 			if !returned {
-				err = eligible[0].Record.(*Request).misjudged(name, Panicked(value), eligible...)
+				err = eligible[0].Record.(*Request).misjudged(name, Panicked(value), stack, eligible...)
 			}
 		}()
 		defer func() {
 			if !returned {
-				value = recover()
+				value, stack = recover(), debug.Stack()
 			}
 		}()
 		i = choose(candidates)
@@ -160,9 +160,9 @@ func Choosing(choose func(eligible []*Candidate) int) *kernel.Policy {
 // misjudged returns the error of a policy that panicked with the value when it
 // was asked about r and others. If there is no value the policy has called
 // runtime.Goexit, and the goroutine is to be kept from leaving the object locked.
-func (r *Request) misjudged(policy string, value any, about ...*kernel.Request) error {
+func (r *Request) misjudged(policy string, value any, stack []byte, about ...*kernel.Request) error {
 	m := r.box.Load()
-	err := &PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: debug.Stack()}
+	err := &PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: stack}
 	if value == nil {
 		err.Value = "it ended its goroutine (runtime.Goexit)"
 	}

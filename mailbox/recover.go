@@ -16,12 +16,12 @@ import "runtime"
 //
 //	defer func() { // called second
 //		if !returned {
-//			failed(mailbox.Panicked(value))
+//			failed(mailbox.Panicked(value), stack)
 //		}
 //	}()
 //	defer func() { // called first
 //		if !returned {
-//			value = recover()
+//			value, stack = recover(), debug.Stack() // which is the panic's here only
 //		}
 //	}()
 //
