@@ -61,6 +61,21 @@ func arrivals(k *kernel.Kernel, op int, keys ...int) (all []*kernel.Request) {
 	return all
 }
 
+// Where it cannot be told which keys have been opened, all are asked again.
+func TestAnyKeyMayHaveBeenOpened(t *testing.T) {
+	f, rules := newKeyed()
+	k := kernel.New(rules, f)
+	waiting := arrivals(k, enter, 1, 2, 3)
+	r, err := k.Next()
+	require.Nil(t, r)
+	require.NoError(t, err)
+	f.open[2] = true
+	k.Ran(change, func(_ int, open func(any)) { open(kernel.AnyKey) })
+	r, err = k.Next()
+	require.NoError(t, err)
+	require.Same(t, waiting[1], r)
+}
+
 // What never stops coming must not keep a key waiting whose guard is open: neither
 // requests for other keys, of whichever there are more, nor other operations.
 func TestAnOpenKeyIsNotStarvedBeyondTheBound(t *testing.T) {

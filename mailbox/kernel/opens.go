@@ -80,7 +80,7 @@ func (k *Kernel) opened(op int, opens Opener) {
 		}
 		opens(family, func(key any) {
 			if key == AnyKey {
-				q.fresh = k.version
+				q.stands = k.version
 			} else if l := q.members[key]; l != nil {
 				l.answer.stamp = 0
 				l.note(0)
