@@ -502,7 +502,18 @@ func (m *Mailbox) release() {
 				watched |= 1 << op
 			}
 		}
-		if k.AtDoor() || k.Threadless() != nil {
+		for op := 0; k.AtDoor() && op < len(m.config.parks); op++ {
+			// As inside: nothing runs, and nothing can start, so that they wait for their
+			// guards, or behind the head of a line whose parks says that.
+			if !k.AtDoorOf(op) {
+				continue
+			}
+			parks := m.config.parks[op]
+			if w |= parks; parks == parked {
+				watched |= 1 << op
+			}
+		}
+		if k.Threadless() != nil {
 			w |= parked | recheck
 		}
 	}

@@ -99,13 +99,13 @@ func (k *Kernel) askLine(q *queue, l *line, r *Request) (falsePart string, err e
 	}
 	k.log(Answered, r.Op, asked, falsePart)
 	k.note(&l.answer, r.Op, falsePart)
-	if l.oldest(q) == nil { // a Try has asked, and nobody watches the guard
+	if !k.watched(q, l) { // a Try has asked
 		l.answer.stamp = 0
 	} else {
 		k.asks++
 	}
 	if q.members != nil {
-		l.note(no(l.answer))
+		l.noted()
 	}
 	return falsePart, nil
 }
@@ -133,7 +133,10 @@ func (k *Kernel) ask(q *queue, r *Request) bool {
 	return true
 }
 
-// answerOf returns the answer of the guard that r waits for.
+// unknown is the answer of a guard that has not been asked.
+var unknown answer
+
+// answerOf returns the answer of the guard that r waits for. It must not be changed.
 func (k *Kernel) answerOf(r *Request) *answer {
 	q, o := &k.queues[r.Op], &k.rules.Operations[r.Op]
 	switch {
@@ -141,7 +144,7 @@ func (k *Kernel) answerOf(r *Request) *answer {
 		if l := q.members[r.Key]; l != nil {
 			return &l.answer
 		}
-		return &answer{}
+		return &unknown
 	case o.Looks&guards.AtArgument != 0:
 		return &r.answer
 	}
@@ -179,7 +182,7 @@ func (k *Kernel) refuted(q *queue, r *Request, falsePart string) {
 		k.log(Answered, r.Op, r, falsePart)
 		l := q.members[r.Key]
 		k.note(&l.answer, r.Op, falsePart)
-		l.note(no(l.answer))
+		l.noted()
 	}
 }
 
@@ -192,6 +195,11 @@ func (k *Kernel) Answered(operations uint64, open int) {
 		operations &= 2<<open - 1 // who comes after it has not been asked, whether it still waits or not
 	}
 	asked := guards.Set{operations & k.inside.Set[0]}
+	for op := 0; op < min(len(k.queues), 64) && k.doors > 0; op++ {
+		if operations&(1<<op) != 0 && k.AtDoorOf(op) && k.queues[op].members == nil {
+			asked.Add(op)
+		}
+	}
 	for op := asked.Next(0); op >= 0; op = asked.Next(op + 1) {
 		falsePart, q := "", &k.queues[op]
 		if op != open {
@@ -215,7 +223,7 @@ func (k *Kernel) answeredFor(r *Request, falsePart string) {
 	}
 	k.log(Answered, r.Op, r, falsePart)
 	k.note(&l.answer, r.Op, falsePart)
-	l.note(no(l.answer))
+	l.noted()
 }
 
 // AskingFailed says that the asking of a guard will not return: that of r, or, if

@@ -206,22 +206,23 @@ func (k *Kernel) relieve(b Bound, r *Request, entry bool) {
 	q := &k.queues[r.Op]
 	k.hasToWait(r)
 	if b.Overflow == Wait && r.Patient {
+		var known answer
+		if l := k.lineAt(q, r.Key); l != nil {
+			known = l.answer
+		}
 		k.take(q, r, 0)
-		r.state, r.bypassed = AtDoor, 0 // what has passed it inside does not count here
-		q.door.insert(r)
-		q.doors++
-		k.doors++
+		r.bypassed = 0 // what has passed it inside does not count here
+		k.joinDoor(q, r)
+		if l := k.lineAt(q, r.Key); l != nil && l.answer.stamp == 0 && known.stamp == k.stamp(r.Op) {
+			l.answer = known // it was the last that waited for that inside
+			if q.members != nil {
+				l.noted()
+			}
+		}
 		return
 	}
 	q.refused++
 	k.fail(r, &Full{Operation: k.rules.Operations[r.Op].Name, Max: b.Max, Entry: entry, Dropped: b.Overflow == DropOldest})
-}
-
-func (k *Kernel) leaveDoor(q *queue, r *Request) {
-	k.passCursors(r)
-	q.door.remove(r)
-	q.doors--
-	k.doors--
 }
 
 // refill lets requests in from the door as long as there is room for them, in
@@ -258,52 +259,4 @@ func (k *Kernel) room(op int) bool {
 	entry, object := k.rules.Operations[op].Bound, k.rules.Bound
 	return (entry.Overflow == Unbounded || k.queues[op].queued() < entry.Max) &&
 		(object.Overflow == Unbounded || k.queued() < object.Max)
-}
-
-// knock returns the first request at the door that can start at once, though
-// there is no room for it to wait; or nil. It is called when nothing else can
-// start. One whose guard fails, fails with it; and before anybody starts it is
-// told who has failed.
-func (k *Kernel) knock() (first *Request) {
-	if k.doors == 0 {
-		return nil
-	}
-	for op := range k.queues {
-		q := &k.queues[op]
-		if q.door.first == nil || !q.scoped && k.barred(op) {
-			continue
-		}
-		for r := q.door.first; r != nil && (first == nil || r.seq < first.seq); {
-			next := r.next
-			if r.marks.has(bare) {
-				r = next
-				continue
-			}
-			if q.scoped && k.bars(r) {
-				if k.failed.first != nil {
-					return nil
-				}
-				r = next
-				continue
-			}
-			k.trying = r
-			err := k.wouldWait(r)
-			k.trying = nil
-			if _, waits := err.(*Refused); err != nil && !waits && r.state == AtDoor {
-				k.fail(r, err)
-			}
-			if k.failed.first != nil {
-				return nil
-			}
-			if err == nil {
-				first = r
-				break
-			}
-			if !q.each && q.members == nil && !q.scoped {
-				break // what holds for one of them holds for all
-			}
-			r = next
-		}
-	}
-	return first
 }

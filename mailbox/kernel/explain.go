@@ -467,7 +467,7 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int)) bool {
 			continue
 		}
 		position := c.position
-		if r.placed() {
+		if c.where == Inside && r.placed() {
 			position = r.node.position()
 		}
 		visit(r, position)
@@ -512,7 +512,7 @@ func (c *Cursor) advance() bool {
 		return true
 	}
 	q := &c.k.queues[c.op]
-	c.at = map[State]*list{AtDoor: &q.door, AtGate: &q.gate, Inside: &q.inside}[c.where].first
+	c.at = map[State]*list{AtDoor: &q.door.list, AtGate: &q.gate, Inside: &q.inside}[c.where].first
 	return true
 }
 

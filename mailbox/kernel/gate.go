@@ -116,60 +116,82 @@ func (k *Kernel) try(r *Request) (decided bool, err error) {
 // else the reason, or the failure of its guard. Nothing that runs conflicts with
 // r.
 func (k *Kernel) wouldWait(r *Request) error {
-	op, inner := &k.rules.Operations[r.Op], k.inner(r)
+	op := &k.rules.Operations[r.Op]
+	behind, failed := k.behindOutside(r)
+	switch {
+	case failed:
+		return nil
+	case behind >= 0:
+		return &Refused{Operation: op.Name, Behind: k.rules.Operations[behind].Name}
+	case k.behindHead(r):
+		return &Refused{Operation: op.Name, Behind: op.Name}
+	}
+	falsePart, err := k.askOutside(r)
+	if err == nil && falsePart != "" {
+		err = &Refused{Operation: op.Name, Guard: falsePart}
+	}
+	return err
+}
+
+// behindOutside returns the operation of a request that comes before r, which is not
+// inside, and conflicts with it; or -1. It reports whether a request has failed
+// meanwhile, so that nothing can be said.
+func (k *Kernel) behindOutside(r *Request) (op int, failed bool) {
+	if k.inner(r) {
+		return -1, false // it passes all that wait
+	}
 	for other := k.inside.Next(0); other >= 0; other = k.inside.Next(other + 1) {
-		if inner || !k.rules.Conflicts.Between(r.Op, other) {
+		if !k.rules.Conflicts.Between(r.Op, other) {
 			continue
 		}
 		first := (*Request)(nil)
 		if k.rules.AllCompatible {
 			failed := k.failed.last
 			if first = k.dueAhead(other, r); k.failed.last != failed {
-				return nil
+				return -1, true
 			}
 		} else if k.queues[other].scoped {
 			failed := k.failed.last
 			if first = k.aheadEach(other, r); k.failed.last != failed {
-				return nil
+				return -1, true
 			}
 		} else if first = k.notFalse(other); first != nil && !k.barred(other) {
 			first = k.firstOpen(other)
 		}
 		if first != nil {
-			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other].Name}
+			return other, false
 		}
 	}
-	if !inner { // or else nobody is asked whom it passes anyway
-		if other := k.aheadOutside(r); other != nil {
-			return &Refused{Operation: op.Name, Behind: k.rules.Operations[other.Op].Name}
-		}
+	if other := k.aheadOutside(r); other != nil {
+		return other.Op, false
 	}
-	if r.state == Failed {
-		return nil
-	}
-	falsePart, err := "", error(nil)
-	q := &k.queues[r.Op]
+	return -1, r.state == Failed
+}
+
+// behindHead reports whether r, which is not inside, has to wait for the head of the line
+// that it would join.
+func (k *Kernel) behindHead(r *Request) bool {
+	o, q := &k.rules.Operations[r.Op], &k.queues[r.Op]
+	return o.HeadOfLine && !o.Family && o.Looks&guards.AtArgument != 0 && q.inside.first != nil && !k.inner(r)
+}
+
+// askOutside returns what the guard says of r, which is not inside, asking it if that is
+// not known. If the guard fails so do those inside that share it, but not r.
+func (k *Kernel) askOutside(r *Request) (falsePart string, err error) {
+	o, q := &k.rules.Operations[r.Op], &k.queues[r.Op]
 	switch l := k.lineAt(q, r.Key); {
-	case op.Guard == "":
-	case op.Family && l != nil || !op.Family && op.Looks&guards.AtArgument == 0:
-		falsePart, err = k.askLine(q, l, r)
-	default:
-		if op.HeadOfLine && !op.Family && q.inside.first != nil && !k.inner(r) {
-			return &Refused{Operation: op.Name, Behind: op.Name}
-		}
-		if a := &r.answer; a.stamp == k.stamp(r.Op) {
-			falsePart = a.falsePart
-			break
-		}
-		q.asked++
-		if falsePart, err = k.object.AskRequest(r); err == nil {
-			k.note(&r.answer, r.Op, falsePart) // it may be at the door, and asked again
-		}
+	case o.Guard == "":
+		return "", nil
+	case o.Family && l != nil || !o.Family && o.Looks&guards.AtArgument == 0:
+		return k.askLine(q, l, r)
+	case r.answer.stamp == k.stamp(r.Op):
+		return r.answer.falsePart, nil
 	}
-	if err == nil && falsePart != "" {
-		err = &Refused{Operation: op.Name, Guard: falsePart}
+	q.asked++
+	if falsePart, err = k.object.AskRequest(r); err == nil {
+		k.note(&r.answer, r.Op, falsePart) // it may be at the door, and asked again
 	}
-	return err
+	return falsePart, err
 }
 
 // refuseTries refuses those at the gate that could be decided, had anybody a thread.

@@ -572,7 +572,7 @@ func (k *Kernel) Rerank(r *Request, rank int64) bool {
 // Unsettled reports whether what waits has to be reconsidered though nothing has
 // ended: after a withdrawal, or another rank.
 func (k *Kernel) Unsettled() bool {
-	return k.watchful || k.headed || k.doors > 0 || k.failed.first != nil || k.Runs() && k.Waits()
+	return k.watchful || k.headed || k.gated.n > 0 || k.failed.first != nil || k.Runs() && k.Waits()
 }
 
 // Close makes Next fail every waiting and every later request with err. What
@@ -655,7 +655,7 @@ func (k *Kernel) WaitingAt(op int, key any) int {
 func (k *Kernel) Find(arrival uint64) *Request {
 	for op := range k.queues {
 		q := &k.queues[op]
-		for _, l := range [...]*list{&q.inside, &q.gate, &q.door} {
+		for _, l := range [...]*list{&q.inside, &q.gate, &q.door.list} {
 			if r := l.find(arrival); r != nil {
 				return r
 			}
@@ -692,6 +692,9 @@ func (k *Kernel) Backlog() int { return k.total }
 
 // AtDoor reports whether any request waits for room in a queue.
 func (k *Kernel) AtDoor() bool { return k.doors > 0 }
+
+// AtDoorOf reports whether any request of the operation waits for room, that has a thread.
+func (k *Kernel) AtDoorOf(op int) bool { return k.queues[op].doors > k.queues[op].door.bare }
 
 // start moves a request, which waits nowhere any more, to the running queue.
 func (k *Kernel) start(r *Request) {
@@ -782,11 +785,13 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	switch r.state {
 	case AtDoor:
 		k.leaveDoor(q, r)
+		q.unwatched()
 		q.length.Add(-shorter)
 		return
 	case Threadless:
 		k.total--
 		k.leaveThreadless(q, r)
+		q.unwatched()
 		q.length.Add(-shorter)
 		return
 	case AtGate:
@@ -820,9 +825,9 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	}
 	switch first := l.oldest(q); {
 	case first == nil:
-		// Nobody watches this guard any more: the fast path may change the state
-		// without asking it, so what it said is worth nothing.
-		l.answer.stamp = 0
+		if !k.watched(q, l) {
+			l.answer.stamp = 0
+		}
 		l.passed = l.passed[:0]
 	case old && len(l.passed) > 0:
 		l.passed = slices.DeleteFunc(l.passed, func(seq uint64) bool { return seq < first.seq })
@@ -834,10 +839,17 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	k.counting++
 }
 
-// unwatched forgets an answer given by Refuted, if the requests it was meant for
-// have left without coming inside.
+// watched reports whether a request waits for the guard of a line, inside or at the
+// door. If not, the fast path may change the state without asking the guard, so that
+// what it said is worth nothing.
+func (k *Kernel) watched(q *queue, l *line) bool {
+	return l.oldest(q) != nil || q.doors > 0 && (q.members == nil || l.out.root != nil)
+}
+
+// unwatched forgets an answer given by Refuted, or for those at the door, if the
+// requests it was meant for have left without coming inside.
 func (q *queue) unwatched() {
-	if q.inside.first == nil && q.gate.first == nil {
+	if q.inside.first == nil && q.gate.first == nil && q.doors == 0 {
 		q.answer.stamp = 0
 	}
 }

@@ -50,6 +50,27 @@ func (k *Kernel) check() {
 	}
 }
 
+// disbelieve forgets what the guard of a line at the door has answered, if declarations
+// are checked: check asks the lines inside, and these are asked in any case.
+func (k *Kernel) disbelieve(l *line) {
+	if k.rules.Check {
+		l.answer.stamp = 0
+		l.noted()
+	}
+}
+
+// disbelieveAtDoor is disbelieve for the lines of a family that wait at the door only.
+func (k *Kernel) disbelieveAtDoor(q *queue) {
+	if !k.rules.Check {
+		return
+	}
+	for n := q.door.lines.first(); n != nil; n = n.next() {
+		if n.line.tree.root == nil {
+			k.disbelieve(n.line)
+		}
+	}
+}
+
 // AnyKey stands for all keys of a family: for a request of which nobody can tell
 // any more which keys it can have opened.
 var AnyKey any = new(int)
@@ -62,6 +83,7 @@ func (k *Kernel) outdate(op int) {
 		if !slices.Contains(o.Opens, family) {
 			k.queues[family].fresh = k.version
 		}
+		k.disbelieveAtDoor(&k.queues[family])
 	}
 }
 
@@ -83,10 +105,11 @@ func (k *Kernel) opened(op int, opens Opener) {
 				q.stands = k.version
 			} else if l := q.members[key]; l != nil {
 				l.answer.stamp = 0
-				l.note(0)
+				l.noted()
 			}
 		})
 		q.fresh = q.stands
+		k.disbelieveAtDoor(q)
 		if k.rules.Check {
 			k.checks = append(k.checks, opening{op, family})
 		}

@@ -8,10 +8,11 @@ import (
 
 // queue holds the waiting requests of one operation.
 type queue struct {
-	inside, gate, door list // in order of arrival
-	length             length
-	joined             atomic.Uint64 // requests that have come inside so far
-	runs               int32         // how many run, those begun by Begin included
+	inside, gate list // in order of arrival
+	door         door
+	length       length
+	joined       atomic.Uint64 // requests that have come inside so far
+	runs         int32         // how many run, those begun by Begin included
 
 	line          // of those inside, unless the operation is a family
 	guard  string // its name; empty if there is none
@@ -65,6 +66,8 @@ type line struct {
 	*node         // its place among the lines of its family; nil if there is none
 	key    any    // of the family
 	tree   tree   // its requests in the order of consideration, if they are sorted
+	door   *node  // its place among the lines at the door; nil if it never had one
+	out    tree   // those of its requests that wait there, in order of arrival
 	answer answer // of the guard
 	latest uint64 // the greatest order number that has come in; of scoped operations, that has been requeued
 
@@ -155,6 +158,14 @@ func (l *line) oldest(q *queue) *Request {
 	return l.tree.root.eldest
 }
 
+// noted tells the trees that a line of a family is in what its guard has answered.
+func (l *line) noted() {
+	l.note(no(l.answer))
+	if l.door != nil {
+		l.door.note(no(l.answer))
+	}
+}
+
 // len returns how many wait in a line of a family.
 func (l *line) len() int {
 	if l.tree.root == nil {
@@ -216,17 +227,21 @@ func (k *Kernel) displace(q *queue, l *line) {
 	}
 }
 
-// loosen is called when a request has left a line of a family. Without requests
-// it is no member any more. If another request is its first now, it will need
-// another place, but not yet: the policy that is asked for it may not return,
-// and who is leaving would be lost.
+// loosen is called when a request has left a line of a family. Without requests,
+// inside or at the door, it is no member any more. If another request is its first
+// now, it will need another place, but not yet: the policy that is asked for it may
+// not return, and the request that is leaving would be lost.
 func (k *Kernel) loosen(q *queue, l *line) {
 	switch first := l.first(q); {
+	case first == nil && l.out.root != nil:
+		k.displace(q, l)
+		l.r, l.latest = nil, 0
+		k.disbelieve(l)
 	case first == nil:
 		k.displace(q, l)
 		delete(q.members, l.key)
 		*l.node = node{}
-		*l = line{node: l.node, passed: l.passed[:0]}
+		*l = line{node: l.node, door: l.door, passed: l.passed[:0]}
 		if len(k.spare) < 16 {
 			k.spare = append(k.spare, l)
 		}

@@ -700,7 +700,7 @@ func (s *reference) ask(c *call) (falsePart string, err error) {
 		s.failAll(s.members(s.line(c)), err)
 	case own:
 		c.knownFalse = falsePart != ""
-	case len(s.members(s.line(c))) > 0:
+	case s.watched(s.line(c)):
 		s.noteShared(s.line(c), falsePart != "")
 	}
 	return falsePart, err
@@ -877,8 +877,8 @@ func (s *reference) changed(op int, ended bool, opens map[int][]int) {
 		} else if ended && opens == nil {
 			stands = false
 		}
-		if !stands {
-			delete(s.knownFalse, l)
+		if !stands || s.rules.Check && len(s.members(l)) == 0 {
+			delete(s.knownFalse, l) // of those at the door declarations are not checked, but their guards asked
 		}
 	}
 	for _, c := range slices.Concat(s.inside, s.gate, s.door) {
@@ -934,6 +934,7 @@ func (s *reference) remove(c *call) {
 	c.wasInside = slices.Contains(s.inside, c)
 	if i := slices.Index(s.door, c); i >= 0 {
 		s.door = slices.Delete(s.door, i, i+1)
+		s.leftDoor(c)
 		return
 	}
 	if i := slices.Index(s.gate, c); i >= 0 {
@@ -947,7 +948,7 @@ func (s *reference) remove(c *call) {
 	s.inside = slices.Delete(s.inside, i, i+1)
 	s.counted()
 	left := s.members(l)
-	if len(left) == 0 {
+	if len(left) == 0 && (!s.watched(l) || s.rules.Check && s.op(c).Family) {
 		delete(s.knownFalse, l)
 	}
 	if !s.op(c).Family {
@@ -961,12 +962,27 @@ func (s *reference) remove(c *call) {
 	}
 }
 
-// leftGate: an answer is worth nothing once nobody inside waits for the guard,
-// for the state may change then without the kernel.
+// leftGate: an answer is worth nothing once no request waits for the guard, inside or at
+// the door, for the state may change then without the kernel.
 func (s *reference) leftGate(op int) {
-	if len(of(op, s.gate)) == 0 && len(s.waiting(op)) == 0 {
-		delete(s.knownFalse, line{op, 0})
+	if l := (line{op, 0}); len(of(op, s.gate)) == 0 && !s.watched(l) && !s.rules.Operations[op].Family {
+		delete(s.knownFalse, l)
 	}
+}
+
+// leftDoor is the same for the line of a request that has left the door.
+func (s *reference) leftDoor(c *call) {
+	if l := s.line(c); s.op(c).Family && !s.watched(l) {
+		delete(s.knownFalse, l)
+	}
+	s.leftGate(c.op)
+}
+
+// watched: some request waits for the guard that is shared in the line, inside or at the
+// door. (Those of a family that is scoped are asked there one by one.)
+func (s *reference) watched(l line) bool {
+	return len(s.members(l)) > 0 || !(s.rules.Operations[l.op].Family && s.scoped(l.op)) &&
+		slices.ContainsFunc(s.door, func(c *call) bool { return s.line(c) == l })
 }
 
 // letIn moves requests inside, in order of arrival, until a guard over waiting
@@ -1235,9 +1251,14 @@ func (s *reference) overflow() (changed bool) {
 			}
 			s.hasToWait(c)
 			if b.Overflow == kernel.Wait && c.patient {
+				l := s.line(c)
+				said, known := s.knownFalse[l]
 				s.remove(c)
 				c.bypassed, c.passed = 0, 0
 				s.door = insert(s.door, c)
+				if known && said == s.version && s.watched(l) && !s.looks(c.op, guards.AtWaiting) {
+					s.knownFalse[l] = said // it may have been the last inside
+				}
 				continue
 			}
 			s.counts[c.op].Refusals++
@@ -1262,8 +1283,10 @@ func (s *reference) refill() {
 		if i < 0 {
 			return
 		}
-		s.gate = insert(s.gate, s.door[i])
+		c := s.door[i]
+		s.gate = insert(s.gate, c)
 		s.door = slices.Delete(s.door, i, i+1)
+		s.leftDoor(c)
 	}
 }
 

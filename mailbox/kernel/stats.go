@@ -39,7 +39,7 @@ func (k *Kernel) Stats(op int) Stats {
 		Starts: q.started, Waits: q.waited, Withdrawals: q.withdrawn, Refusals: q.refused,
 		Evaluations: q.asked, LongestBypass: q.longest,
 	}
-	for _, l := range [...]*list{&q.inside, &q.gate, &q.door} {
+	for _, l := range [...]*list{&q.inside, &q.gate, &q.door.list} {
 		for r := l.first; r != nil; r = r.next {
 			if k.Waited(r) {
 				s.Waits++

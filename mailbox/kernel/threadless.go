@@ -32,6 +32,9 @@ func (k *Kernel) Threadless() *Request {
 		return first
 	}
 	for op := range k.queues {
+		if k.queues[op].door.bare == 0 {
+			continue
+		}
 		for r := k.queues[op].door.first; r != nil; r = r.next {
 			if r.marks.has(bare) {
 				if first == nil || r.seq < first.seq {
@@ -48,10 +51,12 @@ func (k *Kernel) Threadless() *Request {
 func (k *Kernel) Man(r *Request) {
 	k.step++
 	r.marks = r.marks&^bare | manned
-	if r.state == AtDoor {
-		return // it may be let in from there now
-	}
 	q := &k.queues[r.Op]
+	if r.state == AtDoor {
+		q.door.bare--
+		k.lineUp(q, r) // it may start from there now
+		return
+	}
 	k.passCursors(r)
 	k.threadless.remove(r)
 	if k.barsSurely(r) {
