@@ -15,6 +15,7 @@ type Declaration[T any] struct {
 	Name     string
 	Function bool // it is declared to change nothing
 	Argument reflect.Type
+	Result   reflect.Type
 	Guard    guards.Guard[T, any]                        // of what is always open the zero one
 	Body     func(*T, context.Context, any) (any, error) // a requeue is an error that it returns, and nothing else
 }
@@ -27,7 +28,7 @@ func Declarations[T any](t *Type[T]) []Declaration[T] {
 	all := make([]Declaration[T], len(t.ops))
 	for i, op := range t.ops {
 		h := op.self.(heritable[T])
-		all[i] = Declaration[T]{op.name, op.kind == kernel.Function, op.argument, h.guardAny(), h.applyAny}
+		all[i] = Declaration[T]{op.name, op.kind == kernel.Function, op.argument, op.result, h.guardAny(), h.applyAny}
 	}
 	return all
 }

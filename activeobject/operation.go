@@ -94,7 +94,7 @@ func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*
 
 func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
 	op := &Operation[T, A, R]{}
-	op.typ, op.species, op.self, op.argument = t, &t.species, op, reflect.TypeFor[A]()
+	op.typ, op.species, op.self, op.argument, op.result = t, &t.species, op, reflect.TypeFor[A](), reflect.TypeFor[R]()
 	return op
 }
 

@@ -74,6 +74,7 @@ type traits struct {
 	guard    string
 	looks    guards.Looks
 	argument reflect.Type
+	result   reflect.Type
 	changed  bool // the body may change the state
 	leafed   bool // the body neither blocks nor calls others
 
