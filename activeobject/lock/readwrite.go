@@ -15,32 +15,33 @@ type readWrite struct {
 	writing bool
 }
 
-// mode is what somebody wants the lock for.
-type mode bool
+// Mode is what a ReadWrite is locked for. It is the argument of its operations by message.
+type Mode bool
 
+// What a ReadWrite is locked for.
 const (
-	toRead  mode = false
-	toWrite mode = true
+	ToRead  Mode = false
+	ToWrite Mode = true
 )
 
-func (l *readWrite) free(m mode) bool { return !l.writing && (m == toRead || l.readers == 0) }
+func (l *readWrite) free(m Mode) bool { return !l.writing && (m == ToRead || l.readers == 0) }
 
-func (l *readWrite) lock(m mode) {
-	if m == toWrite {
+func (l *readWrite) lock(m Mode) {
+	if m == ToWrite {
 		l.writing = true
 	} else {
 		l.readers++
 	}
 }
 
-func (l *readWrite) unlock(m mode) (none, error) {
+func (l *readWrite) unlock(m Mode) (none, error) {
 	switch {
-	case m == toWrite && l.writing:
+	case m == ToWrite && l.writing:
 		l.writing = false
-	case m == toRead && l.readers > 0:
+	case m == ToRead && l.readers > 0:
 		l.readers--
 	default:
-		return none{}, &UnlockError{Lock: l.ObjectName(), Writing: m == toWrite}
+		return none{}, &UnlockError{Lock: l.ObjectName(), Writing: m == ToWrite}
 	}
 	return none{}, nil
 }
@@ -49,7 +50,7 @@ func (l *readWrite) unlock(m mode) (none, error) {
 type operations struct {
 	typ          *activeobject.Type[readWrite]
 	order        activeobject.Option
-	lock, unlock *activeobject.Operation[readWrite, mode, none]
+	lock, unlock *activeobject.Operation[readWrite, Mode, none]
 	readers      *activeobject.Operation[readWrite, none, int]
 	writing      *activeobject.Operation[readWrite, none, bool]
 }
@@ -71,8 +72,8 @@ func declare(order activeobject.Option) *operations {
 // by readers; where each is asked, he is.
 var (
 	fair         = declare(activeobject.ByArrival())
-	readersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == toRead && b.Argument == toWrite }))
-	writersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == toWrite && b.Argument == toRead }))
+	readersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == ToRead && b.Argument == ToWrite }))
+	writersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == ToWrite && b.Argument == ToRead }))
 )
 
 func init() {
@@ -135,37 +136,37 @@ func (e *UnlockError) Error() string {
 // Lock waits until nobody holds the lock and it is his turn, and holds it for writing. If
 // ctx ends first it returns the context's error, and holds nothing.
 func (l *ReadWrite) Lock(ctx context.Context) error {
-	_, err := l.ops.lock.Call(ctx, l.o, toWrite)
+	_, err := l.ops.lock.Call(ctx, l.o, ToWrite)
 	return err
 }
 
 // TryLock is Lock without waiting, neither for those who hold it nor behind somebody who
 // comes first: it fails with an error that matches activeobject.ErrRefused instead.
 func (l *ReadWrite) TryLock(ctx context.Context) error {
-	_, err := l.ops.lock.Try(ctx, l.o, toWrite)
+	_, err := l.ops.lock.Try(ctx, l.o, ToWrite)
 	return err
 }
 
 // SendLock is Lock as a future.
 func (l *ReadWrite) SendLock(ctx context.Context) activeobject.Future[none] {
-	return l.ops.lock.Send(ctx, l.o, toWrite)
+	return l.ops.lock.Send(ctx, l.o, ToWrite)
 }
 
 // LockCase is Lock as a case for activeobject.Select.
-func (l *ReadWrite) LockCase() *activeobject.Case[readWrite, mode, none] {
-	return l.ops.lock.Case(l.o, toWrite)
+func (l *ReadWrite) LockCase() *activeobject.Case[readWrite, Mode, none] {
+	return l.ops.lock.Case(l.o, ToWrite)
 }
 
 // Unlock ends what Lock has begun. If nobody holds the lock for writing that is an
 // *UnlockError.
 func (l *ReadWrite) Unlock() error {
-	_, err := l.ops.unlock.Call(background, l.o, toWrite)
+	_, err := l.ops.unlock.Call(background, l.o, ToWrite)
 	return err
 }
 
 // SendUnlock is Unlock as a future.
 func (l *ReadWrite) SendUnlock() activeobject.Future[none] {
-	return l.ops.unlock.Send(background, l.o, toWrite)
+	return l.ops.unlock.Send(background, l.o, ToWrite)
 }
 
 // WithLock holds the lock for writing while it runs f, to which it hands ctx. If it
@@ -181,36 +182,36 @@ func (l *ReadWrite) WithLock(ctx context.Context, f func(context.Context) error)
 // RLock waits until nobody writes and it is his turn, and holds the lock for reading. If
 // ctx ends first it returns the context's error, and holds nothing.
 func (l *ReadWrite) RLock(ctx context.Context) error {
-	_, err := l.ops.lock.Call(ctx, l.o, toRead)
+	_, err := l.ops.lock.Call(ctx, l.o, ToRead)
 	return err
 }
 
 // TryRLock is to RLock as TryLock to Lock.
 func (l *ReadWrite) TryRLock(ctx context.Context) error {
-	_, err := l.ops.lock.Try(ctx, l.o, toRead)
+	_, err := l.ops.lock.Try(ctx, l.o, ToRead)
 	return err
 }
 
 // SendRLock is RLock as a future.
 func (l *ReadWrite) SendRLock(ctx context.Context) activeobject.Future[none] {
-	return l.ops.lock.Send(ctx, l.o, toRead)
+	return l.ops.lock.Send(ctx, l.o, ToRead)
 }
 
 // RLockCase is RLock as a case for activeobject.Select.
-func (l *ReadWrite) RLockCase() *activeobject.Case[readWrite, mode, none] {
-	return l.ops.lock.Case(l.o, toRead)
+func (l *ReadWrite) RLockCase() *activeobject.Case[readWrite, Mode, none] {
+	return l.ops.lock.Case(l.o, ToRead)
 }
 
 // RUnlock ends what RLock has begun. If nobody holds the lock for reading that is an
 // *UnlockError.
 func (l *ReadWrite) RUnlock() error {
-	_, err := l.ops.unlock.Call(background, l.o, toRead)
+	_, err := l.ops.unlock.Call(background, l.o, ToRead)
 	return err
 }
 
 // SendRUnlock is RUnlock as a future.
 func (l *ReadWrite) SendRUnlock() activeobject.Future[none] {
-	return l.ops.unlock.Send(background, l.o, toRead)
+	return l.ops.unlock.Send(background, l.o, ToRead)
 }
 
 // WithRLock is WithLock for reading.

@@ -104,16 +104,8 @@ type caller int
 
 func declare(name string, barges bool) *operations {
 	t := activeobject.NewType[permits](name)
-	o := &operations{
-		typ:       t,
-		wait:      activeobject.Entry(t, "acquire in line", (*permits).acquire).WhenArg("enough free", (*permits).enough),
-		release:   activeobject.Procedure(t, "release", (*permits).release),
-		resize:    activeobject.Procedure(t, "resize", (*permits).resize),
-		drain:     activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain)),
-		available: activeobject.Function(t, "available", activeobject.Get((*permits).available)),
-		held:      activeobject.Function(t, "held", activeobject.Get((*permits).held)),
-		size:      activeobject.Function(t, "size", activeobject.Get(func(p *permits) int { return p.size })),
-	}
+	o := &operations{typ: t}
+	o.wait = activeobject.Entry(t, "acquire in line", (*permits).acquire).WhenArg("enough free", (*permits).enough)
 	take := (*permits).take
 	if barges {
 		o.barge = declareBarge(t)
@@ -133,6 +125,12 @@ func declare(name string, barges bool) *operations {
 		}
 		return o.wait.Requeue(caller(n), activeobject.KeepPlace)
 	})
+	o.release = activeobject.Procedure(t, "release", (*permits).release)
+	o.resize = activeobject.Procedure(t, "resize", (*permits).resize)
+	o.drain = activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain))
+	o.available = activeobject.Function(t, "available", activeobject.Get((*permits).available))
+	o.held = activeobject.Function(t, "held", activeobject.Get((*permits).held))
+	o.size = activeobject.Function(t, "size", activeobject.Get(func(p *permits) int { return p.size }))
 	return o
 }
 
