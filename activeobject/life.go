@@ -84,6 +84,18 @@ func Supervising(strategy actor.Strategy) Option {
 	}
 }
 
+// LocalLifecycle has the object refuse to be stopped, poisoned or watched from outside its
+// process: what protoactor's remote hands in from a peer that knows the object's name. A Stop,
+// Watch or Unwatch is logged then, and a PoisonPill answered, like a message that is no request.
+// Use it where peers are not trusted with the life of the object; a Watch with an address that
+// the peer has made up has this process connect there when the object ends.
+//
+// The object's own Stop and Close, its supervisor, its parent, and every actor, context and
+// System of the process stop, poison and watch it as ever; except that a *PoisonPill or *Stop that
+// somebody has made, and sends as a message, is refused. Whether its requests are admitted is
+// for an interceptor to say.
+func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
+
 // at returns a copy of the place, which others may share.
 func (s *settings) at() *actor.Place {
 	if s.place == nil {
@@ -219,6 +231,11 @@ func (o *Object[T]) Suspend() (quiet <-chan struct{}) { return o.box.Suspend() }
 
 // Resume implements mailbox.Subject.
 func (o *Object[T]) Resume() { o.box.Resume() }
+
+// Admits implements mailbox.Subject.
+func (o *Object[T]) Admits(message any) bool {
+	return !o.class.local || o.class.system.IsLocal(message)
+}
 
 // Renew implements mailbox.Subject: the object is restarted. One without a factory
 // keeps its state; its actor restarts all the same, which ends its children: one of

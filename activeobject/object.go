@@ -95,6 +95,7 @@ type settings struct {
 	audit      *Audit
 	place      *actor.Place // likewise; who supervises whom
 	concurrent Concurrency
+	local      bool // see LocalLifecycle
 }
 
 type thread uint8

@@ -338,6 +338,7 @@ type class struct {
 	around  bool          // there is something around bodies, or may be
 	claims  bool          // requests take up something of the conflict table's scopes
 	fits    bool          // there are filters, or claims
+	local   bool          // see LocalLifecycle
 }
 
 // rule returns what the kernel knows of an operation.
@@ -378,7 +379,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		}
 		rules = &changed
 	}
-	c := &class{typ: &t.species, system: system, config: mailbox.Config{
+	c := &class{typ: &t.species, system: system, local: s.local, config: mailbox.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
 		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience, Unwanted: unwanted,
 	}}

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 )
@@ -37,6 +38,11 @@ func (s *System) Log(f func(*slog.Logger)) {
 	if !busy {
 		s.workers.Dispatch((*logging)(s))
 	}
+}
+
+// note logs an entry, like Log.
+func (s *System) note(level slog.Level, text string, args ...any) {
+	s.Log(func(l *slog.Logger) { l.Log(context.Background(), level, text, args...) })
 }
 
 // next returns the next entry, or nil if there is none, and then no worker is at it. What

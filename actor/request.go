@@ -251,12 +251,10 @@ func (s *System) Gone(pid *PID) bool {
 	if IsRequest(pid) {
 		return s.desk.find(pid) == nil
 	}
-	const local = "nonhost" // protoactor's address of what no other machine can reach
-	registry := actors.ProcessRegistry
-	if pid.Address != local && pid.Address != registry.Address {
+	if !s.isHere(pid) {
 		return false
 	}
-	_, there := registry.GetLocal(pid.Id)
+	_, there := actors.ProcessRegistry.GetLocal(pid.Id)
 	return !there
 }
 

@@ -108,7 +108,7 @@ func (s *System) propsOf(object func() mailbox.Receiver, children Strategy) *Pro
 		children = proto.DefaultSupervisorStrategy()
 	}
 	return proto.PropsFromFunc(func(proto.Context) {},
-		proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(object(), &s.workers) }),
+		proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(object(), &s.workers, s.note) }),
 		proto.WithSpawnMiddleware(mailbox.Spawning),
 		proto.WithSupervisor(supervisor{children, s}))
 }

@@ -19,6 +19,7 @@ type parent struct {
 	plug *mailbox.Plug
 }
 
+func (p *parent) Admits(any) bool                 { return true }
 func (p *parent) Plugged(plug *mailbox.Plug)      { p.plug = plug }
 func (p *parent) Suspend() <-chan struct{}        { return nil }
 func (p *parent) Resume()                         {}

@@ -1,7 +1,6 @@
 package mailbox
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -35,6 +34,9 @@ type Subject interface {
 	// Renew gives the object, which is suspended and quiet, a new state, and reports
 	// whether its actor is to restart. If not, the object has seen to what follows.
 	Renew() bool
+	// Admits reports whether a Stop, PoisonPill, Watch or Unwatch is for the object. It is
+	// asked by the goroutine that sends the message, and runs nobody's code.
+	Admits(message any) bool
 	// Decided says that the object is resumed, restarted or stopped, since its supervisor
 	// has decided about the failure; or that it is restarted for the sake of others, and
 	// then the failure is empty.
@@ -71,6 +73,7 @@ type Plug struct {
 	subject Subject // the same; nil if it is none
 	workers Dispatcher
 	invoker proto.MessageInvoker
+	log     func(level slog.Level, text string, args ...any)
 
 	mu     sync.Mutex
 	system []any         // system messages not yet handled, in order
@@ -124,9 +127,10 @@ type Failure struct {
 	Request uint64 // its arrival; 0 if there is none
 }
 
-// NewPlug returns the plug between an actor and a shared object.
-func NewPlug(object Receiver, workers Dispatcher) *Plug {
-	p := &Plug{object: object, workers: workers, busy: true}
+// NewPlug returns the plug between an actor and a shared object. It logs by log, which
+// does not block.
+func NewPlug(object Receiver, workers Dispatcher, log func(level slog.Level, text string, args ...any)) *Plug {
+	p := &Plug{object: object, workers: workers, log: log, busy: true}
 	p.context.Lock()
 	if s, ok := object.(Subject); ok {
 		p.subject = s
@@ -166,9 +170,13 @@ func (p *Plug) PostUserMessage(message any) {
 	header, body, sender := proto.UnwrapEnvelope(message)
 	switch m := body.(type) {
 	case *proto.PoisonPill:
+		if !p.admits(m) {
+			p.object.Receive(body, header, sender) // it is no request, either
+			return
+		}
 		// Its place is behind what has been posted, which has arrived.
 		p.object.Drain()
-		p.PostSystemMessage(m)
+		p.post(m)
 	case proto.MessageBatch:
 		for _, one := range m.GetMessages() {
 			p.PostUserMessage(one)
@@ -184,6 +192,22 @@ func (p *Plug) PostSystemMessage(message any) {
 		c.plug = p
 		return
 	}
+	switch message.(type) {
+	case *proto.Stop, *proto.PoisonPill, *proto.Watch, *proto.Unwatch:
+		if !p.admits(message) {
+			message = refused{message}
+		}
+	}
+	p.post(message)
+}
+
+// refused is a system message that the object does not admit. It is logged on the turn.
+type refused struct{ message any }
+
+func (p *Plug) admits(message any) bool { return p.subject == nil || p.subject.Admits(message) }
+
+// post has the turn handle a system message.
+func (p *Plug) post(message any) {
 	_, stops := message.(*proto.Stop)
 	if stops {
 		p.object.Halt() // at once: a poison may be waiting in front
@@ -198,7 +222,7 @@ func (p *Plug) PostSystemMessage(message any) {
 // Fail says that the object has failed; it has been suspended. Its supervisor gets to
 // know the reason, and the message that led to it, and decides. If the object has been
 // halted meanwhile nothing is decided any more.
-func (p *Plug) Fail(f Failure) { p.PostSystemMessage(f) }
+func (p *Plug) Fail(f Failure) { p.post(f) }
 
 // wake sends a worker if there is something to do and none is at it. The caller
 // holds mu.
@@ -301,6 +325,8 @@ func (p *Plug) handle(message any) {
 		if !p.ending() {
 			p.escalate(m)
 		}
+	case refused:
+		p.refuse(m.message, "comes from outside this process")
 	case *proto.Watch:
 		switch watcher := m.GetWatcher(); {
 		case watcher == nil:
@@ -358,21 +384,13 @@ func (p *Plug) tell(watcher *proto.PID) {
 
 // refuse logs that a message is not handled.
 func (p *Plug) refuse(message any, why string) {
-	p.log(slog.LevelWarn, fmt.Sprintf("sluice: a message of type %T is refused: it %s", message, why))
+	p.log(slog.LevelWarn, fmt.Sprintf("sluice: a message of type %T is refused: it %s", message, why), "actor", p.self().Id)
 }
 
 // contain logs a panic, if there has been one.
 func (p *Plug) contain(value any, doing string) {
 	if value != nil {
-		p.log(slog.LevelError, fmt.Sprintf("sluice: panic while %s: %v", doing, value), "stack", string(debug.Stack()))
-	}
-}
-
-// log writes to the log of the actor system.
-func (p *Plug) log(level slog.Level, text string, args ...any) {
-	defer func() { _ = recover() }() // of a handler that panics
-	if actor, ok := p.invoker.(interface{ Logger() *slog.Logger }); ok {
-		actor.Logger().Log(context.Background(), level, text, append(args, "actor", p.self().Id)...)
+		p.log(slog.LevelError, fmt.Sprintf("sluice: panic while %s: %v", doing, value), "actor", p.self().Id, "stack", string(debug.Stack()))
 	}
 }
 
@@ -551,7 +569,7 @@ func (p *Plug) escalate(f Failure) {
 		p.context.Unlock()
 		if !returned {
 			p.subject.Undecided(Panicked(recover()))
-			p.PostSystemMessage(&proto.Stop{})
+			p.post(&proto.Stop{})
 		}
 	}()
 	p.invoker.EscalateFailure(f.Reason, f.Message)
@@ -585,7 +603,7 @@ func (p *Plug) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, 
 	pid, err = parent.SpawnNamed(props, name)
 	if err == nil {
 		if process, registered := parent.ActorSystem().ProcessRegistry.GetLocal(pid.Id); !registered {
-			p.PostSystemMessage(&proto.Terminated{Who: pid})
+			p.post(&proto.Terminated{Who: pid})
 		} else {
 			if p.living == nil {
 				p.living = map[string]proto.Process{}

@@ -59,7 +59,7 @@ func (l letters) GetMessages() []any { return l }
 
 func TestUserMessagesGoToTheObjectAtOnceWithTheirSenders(t *testing.T) {
 	r, s := newRecorder(), &shelf{}
-	p := mailbox.NewPlug(r, s)
+	p := mailbox.NewPlug(r, s, nil)
 	p.PostUserMessage("early") // a sender may know the name before the actor has been started
 	p.RegisterHandlers(r, nil)
 	p.Start()
@@ -74,7 +74,7 @@ func TestUserMessagesGoToTheObjectAtOnceWithTheirSenders(t *testing.T) {
 
 func TestSystemMessagesWaitForTheStartAndKeepTheirOrder(t *testing.T) {
 	r, s := newRecorder(), &shelf{}
-	p := mailbox.NewPlug(r, s)
+	p := mailbox.NewPlug(r, s, nil)
 	p.PostSystemMessage("early")
 	require.Zero(t, s.len())
 	p.RegisterHandlers(r, nil)
@@ -92,7 +92,7 @@ func TestSystemMessagesWaitForTheStartAndKeepTheirOrder(t *testing.T) {
 
 func TestTheActorEndsAfterTheLastBody(t *testing.T) {
 	r := newRecorder()
-	p := mailbox.NewPlug(r, goroutines{})
+	p := mailbox.NewPlug(r, goroutines{}, nil)
 	p.RegisterHandlers(r, nil)
 	p.Start()
 	p.PostSystemMessage(&proto.Stop{})
@@ -112,7 +112,7 @@ func TestTheActorEndsAfterTheLastBody(t *testing.T) {
 
 func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
 	r, s := newRecorder(), &shelf{}
-	p := mailbox.NewPlug(r, s)
+	p := mailbox.NewPlug(r, s, nil)
 	p.RegisterHandlers(r, nil)
 	p.Start()
 	p.PostSystemMessage(&proto.Started{})
@@ -135,6 +135,7 @@ type subject struct {
 	about   []mailbox.Failure
 }
 
+func (s *subject) Admits(any) bool          { return true }
 func (s *subject) Plugged(p *mailbox.Plug)  { s.plug = p }
 func (s *subject) Suspend() <-chan struct{} { s.note("suspend"); return s.quiet }
 func (s *subject) Resume()                  { s.note("resume") }
@@ -152,7 +153,7 @@ func (s *sulky) EscalateFailure(any, any) { panic("no idea") }
 
 func newSubject(t *testing.T) (*subject, *mailbox.Plug, *shelf) {
 	s, w := &subject{recorder: newRecorder(), quiet: make(chan struct{})}, &shelf{}
-	p := mailbox.NewPlug(s, w)
+	p := mailbox.NewPlug(s, w, nil)
 	require.Same(t, p, s.plug)
 	p.RegisterHandlers(s, nil)
 	p.Start()
@@ -221,7 +222,7 @@ func TestADecisionIsToldOnceWithWhatItIsAbout(t *testing.T) {
 
 func TestASupervisorThatPanicsLeavesNothingUndecided(t *testing.T) {
 	s, w := &subject{recorder: newRecorder()}, &shelf{}
-	p := mailbox.NewPlug(s, w)
+	p := mailbox.NewPlug(s, w, nil)
 	p.RegisterHandlers(&sulky{s.recorder}, nil)
 	p.Start()
 	p.Fail(mailbox.Failure{Reason: io.EOF})
