@@ -309,25 +309,19 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 // object is stopped at once, as by Stop, and Close returns the context's error while
 // bodies may still run. Closing a stopped object waits for its last body.
 //
-// A body that closes its own object would wait for itself: Close fails with
-// *DeadlockError then, and nothing is done. See Object for the other ways to end one.
+// A body that closes an object which waits for the body, such as its own, would wait for
+// itself: Close fails with *DeadlockError then, and nothing is done. (If they come to wait for
+// each other only while Close waits, as the object is restarted and waits for its children to end,
+// Close fails then, and the object ends when it can.) See Object for the other ways to end one.
 func (o *Object[T]) Close(ctx context.Context) error {
-	if body := o.box.Body(ctx); body != "" {
-		return &mailbox.DeadlockError{Circle: []mailbox.Link{{Body: body, For: "the end of " + o.Name()}}}
-	}
-	idle := o.Retire()
-	select {
-	case <-idle:
+	err := o.box.AwaitEnd(ctx, o.Retire)
+	if err == nil {
 		return nil
-	case <-ctx.Done():
 	}
-	select {
-	case <-idle:
-		return nil
-	default:
+	if _, circle := err.(*mailbox.DeadlockError); !circle {
 		o.Stop()
-		return ctx.Err()
 	}
+	return err
 }
 
 // Retire implements actor.Member: it drains the object and, if it has one, ends its

@@ -19,8 +19,17 @@ type Frame struct {
 	box    *Mailbox
 	op     int
 	over   atomic.Bool // the body has returned
-	waits  []edge      // what the body, or one it has called, waits for now; guarded by graph
 	parked bool        // its thread is idle meanwhile, and not counted: see Fan; guarded by mu of the box
+	node   *node       // guarded by graph; nil as long as neither the body nor one that it has called has waited
+}
+
+// node is the place of a body in the graph of waits. It is guarded by graph.
+type node struct {
+	root  *Frame   // the outermost body of its chain
+	waits []edge   // what the body itself waits for now
+	below []*Frame // bodies that it has called, and that have a node; some may have returned
+	idle  int      // the waits, its own and those below, for which its thread is idle: see edge.top
+	idles bool     // such waits are counted here, or further out
 }
 
 // graph guards the edges from bodies to what they wait for. An edge exists from
@@ -33,32 +42,52 @@ type Frame struct {
 //
 // Only waits from inside an object come here. Order of locks: graph, then the mu of
 // one mailbox at a time.
+//
+// # What serialises here, and for how long
+//
+// It is one lock for the process, since a circle may lead through any objects. A wait from inside
+// an object takes it twice, to draw the edge and to erase it; a goal that moves or fails while
+// bodies wait for it, and an explanation of bodies that wait, once. A call from outside, and
+// one that finds its object idle, never take it. It is held for
+//
+//   - a constant time, if nothing waits for the caller's chain, and that is short, or its wait
+//     leads to few bodies;
+//   - in general a time in proportion to the smaller of the two, the chain and what its wait leads
+//     to; and if a wait leads into the chain, to both (see circle.go);
+//   - once in the life of each body that waits, or has called one that does, a step to give it
+//     a node;
+//   - where threads are lent or limited, a step for each body of the chain.
 var graph sync.Mutex
 
 // pending is how many have entered, and not left. Who finds none, having changed under the mu
 // of a mailbox what may close a circle there, need not look: who enters later sees the change.
 var pending atomic.Int64
 
-// edge says that a body waits for the goal, because from, itself or a body it has
-// called, does. A body with several edges waits for all of them. One that waits for
-// any of several has one edge, to a Join of these.
+// edge says that the body from waits for the goal. The bodies that it was called from wait
+// with it, and have no edge of their own for that (a call that found its object idle never
+// had to wait): whoever follows what one of these waits for goes down to those that it has
+// called. A body with several edges waits for all of them. One that waits for any of several
+// has one edge, to a Join of these.
 type edge struct {
 	from *Frame
-	goal Awaited
+	goal goal
+	at   *Mailbox    // where the goal's request is, as sought counts it; nil if there are none or several
+	more *[]*Mailbox // where they are, if there are several
+	open bool        // as loose counts it
+	top  *Frame      // the first body, from inside outwards, whose thread is not idle for this
 }
 
-// stands reports whether f waits for what e says, if that has not ended: neither f
-// nor one of the bodies between has returned and left the waiting to a goroutine it
-// started.
-func (e edge) stands(f *Frame) bool {
-	for g := e.from; ; g = g.parent {
-		switch {
-		case g.over.Load():
-			return false
-		case g == f:
-			return true
-		}
-	}
+// goal is what a body can wait for. The methods are called with graph held.
+type goal interface {
+	// walk visits the requests behind it, and the joins on the way, each of these
+	// once: a future may well be used in several others.
+	walk(seen map[*Join]bool, visit func(*Request))
+	// seek tells e where the requests behind it are.
+	seek(e *edge, seen map[*Join]bool)
+	// vertex returns what it ends with, or nil if it can end now.
+	vertex(s *search) *vertex
+	// way says what a body waits for that waits for it, and how it goes on from there.
+	way(s *search, to *vertex, body string)
 }
 
 type frameKey struct{}
@@ -78,6 +107,9 @@ func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
 	f := &Frame{Context: ctx, r: r, box: box, op: r.Op}
 	if r.called() {
 		f.parent = ChainOf(ctx)
+	}
+	if outer, ok := ctx.(*Frame); ok {
+		f.Context = outer.Context // or else it would take longer to ask, the deeper the chain
 	}
 	r.frame = f
 	return f
@@ -153,6 +185,8 @@ func (e edge) quitter() quitter {
 		}
 	case *choice:
 		return g
+	case *ending:
+		return g
 	}
 	return nil
 }
@@ -168,48 +202,103 @@ func (e edge) quitter() quitter {
 // comes with a vigil, which says so. (A called request is taken to another object by
 // its own caller, who enters again.)
 //
-// The bodies that f was called from wait with it: they get the edge too, up to one
-// that has an edge to the call below it already (a call that found its object idle
-// never had to wait, and has none).
-//
 // Edges are drawn and followed under graph, so of several bodies that close a
 // circle together the last one sees all the others' edges.
-func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
+func (f *Frame) enter(goal goal, by quitter) (*vigil, error) {
 	pending.Add(1)
 	graph.Lock()
 	defer graph.Unlock()
-	for g := f; g != nil && (g == f || !g.over.Load()); g = g.parent {
-		if g.waits = append(g.waits, edge{f, goal}); len(g.waits) == 1 {
-			g.park()
+	var v *vigil
+	if by == nil {
+		// The vigil comes before it is looked where the goal is: see moved.
+		v = &vigil{frame: f, goal: goal, doomed: make(chan error, 1)}
+		joins := map[*Join]bool(nil)
+		if _, simple := goal.(*Request); !simple {
+			joins = map[*Join]bool{}
 		}
-		if g.parent != nil && slices.Contains(g.parent.waits, edge{g.parent, g.r}) {
-			break
-		}
-	}
-	if by != nil {
-		return nil, f.check(goal, by)
-	}
-	// The vigil comes before the check: see moved.
-	v := &vigil{frame: f, goal: goal, doomed: make(chan error, 1)}
-	joins := map[*Join]bool(nil)
-	if _, simple := goal.(*Request); !simple {
-		joins = map[*Join]bool{}
-	}
-	goal.walk(joins, func(r *Request) {
-		r.watch(v)
-		v.of = append(v.of, r)
-	})
-	for j := range joins {
-		if j.first {
-			j.vigils = append(j.vigils, v)
-			v.at = append(v.at, j)
+		goal.walk(joins, func(r *Request) {
+			r.watch(v)
+			v.of = append(v.of, r)
+		})
+		for j := range joins {
+			if j.first {
+				j.vigils = append(j.vigils, v)
+				v.at = append(v.at, j)
+			}
 		}
 	}
-	if err := f.check(goal, nil); err != nil {
-		v.end()
+	f.draw(goal)
+	if err := f.check(goal, by); err != nil {
+		if v != nil {
+			v.end()
+		}
 		return nil, err
 	}
 	return v, nil
+}
+
+// draw draws the edge from f to the goal. The caller holds graph.
+func (f *Frame) draw(goal goal) {
+	n := f.place()
+	e := edge{from: f, goal: goal}
+	e.seek()
+	e.top = f
+	for e.top != nil && e.top.node.idles && (e.top == f || !e.top.over.Load()) {
+		g := e.top
+		e.top = g.parent
+		if g.box.config.idles {
+			if g.node.idle++; g.node.idle == 1 {
+				g.park()
+			}
+		}
+		if e.top != nil && e.top.waitsFor(g.r) {
+			break // the thread of that one is idle already
+		}
+	}
+	n.waits = append(n.waits, e)
+}
+
+// erase erases the edge from f to the goal, if there is one. The caller holds graph.
+func (f *Frame) erase(goal goal) {
+	n := f.node
+	i := slices.IndexFunc(n.waits, func(e edge) bool { return e.goal == goal })
+	if i < 0 {
+		return
+	}
+	e := n.waits[i]
+	n.waits = slices.Delete(n.waits, i, i+1)
+	e.unseek()
+	for g := f; g != e.top; g = g.parent {
+		if g.box.config.idles {
+			if g.node.idle--; g.node.idle == 0 {
+				g.unpark()
+			}
+		}
+	}
+}
+
+// place returns the node of f. If it has none it gets one, and so do the bodies that it was
+// called from: so that is done once for each. The caller holds graph.
+func (f *Frame) place() *node {
+	if f.node != nil {
+		return f.node
+	}
+	f.node = &node{root: f, idles: f.box.config.idles}
+	if f.parent != nil {
+		above := f.parent.place()
+		f.node.root = above.root
+		f.node.idles = f.node.idles || above.idles
+		if len(above.below) == cap(above.below) { // else they would pile up, and now the effort is in proportion
+			above.below = slices.DeleteFunc(above.below, func(g *Frame) bool { return g.over.Load() })
+		}
+		above.below = append(above.below, f)
+	}
+	return f.node
+}
+
+// waitsFor reports whether f itself waits for r. The caller holds graph.
+func (f *Frame) waitsFor(r *Request) bool {
+	return slices.ContainsFunc(f.node.waits, func(e edge) bool { return e.goal == goal(r) })
 }
 
 // moved tells those who wait for r from inside of objects, if it can only end now
@@ -218,12 +307,21 @@ func (f *Frame) enter(goal Awaited, by quitter) (*vigil, error) {
 //
 // Nobody is missed. Whoever enters stores his vigil before he looks where r is, and r
 // has arrived before vigils is read here. So either he is seen, or he sees r here.
+//
+// Until then sought counts r where it was. A body that begins to wait meanwhile, inside the
+// object that r has come to, may not see that r leads there; but its edge is drawn by the time
+// that the waits for r are looked at here.
 func (r *Request) moved() {
 	if r.vigils.Load() == nil {
 		return
 	}
 	graph.Lock()
 	defer graph.Unlock()
+	if all := r.vigils.Load(); all != nil {
+		for _, v := range *all {
+			v.frame.seek(v.goal)
+		}
+	}
 	r.alarm()
 }
 
@@ -259,7 +357,7 @@ func (r *Request) unwatched(v *vigil) {
 }
 
 // leave ends what enter began.
-func (f *Frame) leave(goal Awaited, v *vigil) {
+func (f *Frame) leave(goal goal, v *vigil) {
 	graph.Lock()
 	defer graph.Unlock()
 	pending.Add(-1)
@@ -269,21 +367,10 @@ func (f *Frame) leave(goal Awaited, v *vigil) {
 	}
 }
 
-// erase erases the edge from f to the goal, if there is one.
-func (f *Frame) erase(goal Awaited) {
-	for g := f; g != nil; g = g.parent {
-		if i := slices.Index(g.waits, edge{f, goal}); i >= 0 {
-			if g.waits = slices.Delete(g.waits, i, i+1); len(g.waits) == 0 {
-				g.unpark()
-			}
-		}
-	}
-}
-
 // check looks for a circle through the edge from f to the goal. If there is one it
 // erases the edge and returns an error, unless by could not leave. The caller holds
 // graph.
-func (f *Frame) check(goal Awaited, by quitter) error {
+func (f *Frame) check(goal goal, by quitter) error {
 	circle := f.circle(goal)
 	if circle == nil || by != nil && !by.quit() { // too late: it is about to run
 		return nil
@@ -292,164 +379,11 @@ func (f *Frame) check(goal Awaited, by quitter) error {
 	return &DeadlockError{Circle: circle}
 }
 
-// search looks for a circle through the goal of one body.
-type search struct {
-	frame *Frame
-	// held are the objects on the way that no request can get into, as far as is
-	// known, and the bodies that are in the way there.
-	held  map[site][]*Frame
-	joins map[*Join]bool // what has been found out about those, since held last changed
-	// For writing down the circle: the objects and joins that are in it, and where in
-	// the body's own chain it begins, once it has come back there.
-	told  map[any]bool
-	start *Frame
-}
-
-// circle returns the circle that the wait of f for the goal closes, or nil. The
-// caller holds graph.
-//
-// Whoever waits for one of several is held up only if all of them are, so it does
-// not do to follow edges until one leads back. Instead, every object on the way
-// counts as held up at first; then those are struck out that are not, as each body
-// in them can go on, until nothing changes. What is left is held up for good.
-//
-// Of several things of which each would do to hold up another the first is told of.
-// As there was no circle before, whatever is told leads back to the chain in the end.
-func (f *Frame) circle(goal Awaited) []Link {
-	s := &search{frame: f, held: map[site][]*Frame{}, joins: map[*Join]bool{}}
-	s.collect(goal)
-	for again := true; again; {
-		again = false
-		clear(s.joins)
-		for at, frames := range s.held {
-			if !slices.ContainsFunc(frames, s.stuck) {
-				delete(s.held, at)
-				again = true
-			}
-		}
-	}
-	if !goal.stuck(s) {
-		return nil
-	}
-	s.told = map[any]bool{}
-	path := goal.way(s, f.String())
-	if s.start == nil {
-		return nil
-	}
-	// Out of the object along the own chain, and through the others back.
-	return append(between(s.start, f), path...)
-}
-
-// between returns the links of a chain from one body to another that it has called,
-// perhaps by way of others.
-func between(outer, inner *Frame) (links []Link) {
-	for g := inner; g != outer; g = g.parent {
-		links = append(links, Link{Body: g.parent.String(), For: g.String()})
-	}
-	slices.Reverse(links)
-	return links
-}
-
-// collect finds the objects on the way from the goal. Where it comes back to the
-// body's own chain it ends.
-func (s *search) collect(goal Awaited) {
-	goal.walk(s.joins, func(r *Request) {
-		box := r.box.Load()
-		if box == nil {
-			return // one of several that has not been handed in
-		}
-		at := r.site(box)
-		if _, known := s.held[at]; known || !r.pending() || s.inside(at) {
-			return
-		}
-		frames := at.frames()
-		s.held[at] = frames
-		for _, f := range frames {
-			for _, e := range f.waits {
-				if e.stands(f) {
-					s.collect(e.goal)
-				}
-			}
-		}
-	})
-}
-
-// site is where requests wait for the same bodies: an object; or, as it runs several at
-// once, a request at an object that fans out.
-type site struct {
-	box *Mailbox
-	r   *Request
-}
-
-// site returns the site of r, which is in the box.
-func (r *Request) site(box *Mailbox) site {
-	if box.config.Fan == nil {
-		return site{box: box}
-	}
-	return site{box, r}
-}
-
-// frames returns the bodies that are in the way there. The caller holds graph.
-func (at site) frames() []*Frame {
-	if at.r == nil {
-		return at.box.frames()
-	}
-	return at.box.against(at.r)
-}
-
-// inside reports whether the chain is inside the object, which keeps everybody else out.
-func (s *search) inside(at site) bool { return at.r == nil && s.frame.within(at.box) != nil }
-
-// stuck reports whether the body waits for something that is held up, or is one of
-// the chain.
-func (s *search) stuck(f *Frame) bool {
-	_, stuck := s.hold(f)
-	return stuck || s.own(f)
-}
-
-// hold returns what the body waits for that is held up.
-func (s *search) hold(f *Frame) (e edge, stuck bool) {
-	i := slices.IndexFunc(f.waits, func(e edge) bool { return e.stands(f) && e.goal.stuck(s) })
-	if i < 0 {
-		return edge{}, false
-	}
-	return f.waits[i], true
-}
-
-// holds returns the link by which the body is in the way of requests of the object, if
-// it does not run there.
-func (f *Frame) holds(box *Mailbox) []Link {
-	if f.box == box {
-		return nil
-	}
-	return []Link{{Body: "the restart of " + box.host.Name(), For: f.String()}}
-}
-
-// own reports whether the body is one of the chain.
-func (s *search) own(f *Frame) bool {
-	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
-		if g == f {
-			return true
-		}
-	}
-	return false
-}
-
-// came notes that the circle comes back to the body's chain at the link in.
-func (s *search) came(in *Frame) {
-	for g := in; g != nil; g = g.parent {
-		if g == s.start {
-			return // which is further out
-		}
-	}
-	s.start = in
-}
-
-// frames returns the bodies that are in the way of requests of the object now and may
+// frames appends the bodies that are in the way of requests of the object now and may
 // call others: those that run there, and, if it waits for the end of its children, those
 // that run in any object below it. The caller holds graph.
-func (m *Mailbox) frames() []*Frame {
-	frames, children := m.running(nil)
+func (m *Mailbox) frames(frames []*Frame) []*Frame {
+	frames, children := m.running(frames)
 	if children != nil {
 		for p := range children.within() {
 			frames, _ = p.box.running(frames)

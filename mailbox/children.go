@@ -1,9 +1,6 @@
 package mailbox
 
-import (
-	"iter"
-	"slices"
-)
+import "iter"
 
 // An object that is restarted waits until its children have ended, and they do not
 // end before their bodies have returned. To whoever looks for circles these bodies are
@@ -93,6 +90,9 @@ func (m *Mailbox) awaits(p *Plug, children bool) bool {
 	}
 	if s.children = nil; children {
 		s.children = p
+		restarts++
+	} else {
+		restarts--
 	}
 	return true
 }
@@ -119,30 +119,32 @@ func (m *Mailbox) closes() (told []wait) {
 	boxes := map[*Mailbox]bool{m: true}
 	joins := map[*Join]bool{}
 	var follow func(*Frame)
+	into := func(box *Mailbox) {
+		if box != nil && !boxes[box] {
+			boxes[box] = true
+			for _, f := range box.frames(nil) {
+				follow(f)
+			}
+		}
+	}
 	follow = func(f *Frame) {
-		if frames[f] {
+		if frames[f] || f.node == nil || f.over.Load() {
 			return
 		}
 		frames[f] = true
-		for _, e := range f.waits {
-			if !e.stands(f) {
-				continue
-			}
-			if !slices.Contains(all, e) {
-				all = append(all, e)
+		for _, e := range f.node.waits {
+			all = append(all, e)
+			if end, ok := e.goal.(*ending); ok {
+				into(end.box)
 			}
 			clear(joins)
-			e.goal.walk(joins, func(r *Request) {
-				if box := r.box.Load(); box != nil && !boxes[box] {
-					boxes[box] = true
-					for _, g := range box.frames() {
-						follow(g)
-					}
-				}
-			})
+			e.goal.walk(joins, func(r *Request) { into(r.box.Load()) })
+		}
+		for _, g := range f.node.below {
+			follow(g)
 		}
 	}
-	for _, f := range m.frames() {
+	for _, f := range m.frames(nil) {
 		follow(f)
 	}
 	for _, e := range all {
@@ -153,7 +155,7 @@ func (m *Mailbox) closes() (told []wait) {
 				here = append(here, r)
 			}
 		})
-		if len(here) == 0 {
+		if end, ok := e.goal.(*ending); len(here) == 0 && !(ok && end.box == m) {
 			continue
 		}
 		if by := e.quitter(); by != nil {

@@ -156,31 +156,43 @@ func (m *Mailbox) describe(r *Request, w *Waiting, position int, now time.Durati
 	m.because(k, r, &w.Reason)
 }
 
-// far follows what the body waits for now. The caller holds graph, so that the
+// far follows what the body, or one that it has called, waits for now. The caller holds graph, so that the
 // edges stand; whether a request at the other end still waits is looked up
 // there.
 func (f *Frame) far(seen map[*Mailbox]bool) (out []Far) {
-	if f == nil {
+	if f == nil || f.node == nil {
 		return nil
 	}
-	for _, e := range f.waits {
+	follow := func(far Far, box *Mailbox, at site) {
+		if !seen[box] {
+			seen[box] = true
+			for _, g := range at.frames(nil) {
+				far.Behind = append(far.Behind, g.far(seen)...)
+			}
+		}
+		out = append(out, far)
+	}
+	for _, e := range f.node.waits {
+		if end, ok := e.goal.(*ending); ok {
+			if reason, pending := end.why(); pending {
+				follow(Far{Request: end.String(), Reason: reason}, end.box, site{box: end.box})
+			}
+			continue
+		}
 		e.goal.walk(map[*Join]bool{}, func(w *Request) {
 			if w.box.Load() == nil {
 				return // one of several that has not been handed in
 			}
-			reason, pending := w.why()
-			if !pending {
-				return
+			if reason, pending := w.why(); pending {
+				box := w.box.Load()
+				follow(Far{Request: w.String(), Reason: reason}, box, w.site(box))
 			}
-			far := Far{Request: w.String(), Reason: reason}
-			if box := w.box.Load(); !seen[box] {
-				seen[box] = true
-				for _, g := range w.site(box).frames() {
-					far.Behind = append(far.Behind, g.far(seen)...)
-				}
-			}
-			out = append(out, far)
 		})
+	}
+	for _, g := range f.node.below {
+		if !g.over.Load() {
+			out = append(out, g.far(seen)...)
+		}
 	}
 	return out
 }

@@ -31,3 +31,21 @@ func (r *Request) Awaited() bool { return r.stage.Load() == awaited }
 
 // AtRest reports whether r can be used for another call: nobody else will touch it.
 func (r *Request) AtRest() bool { return r.stage.Load() == own && len(r.wake) == 0 }
+
+// Looked returns how much has been looked at so far in searches for circles.
+func Looked() int {
+	graph.Lock()
+	defer graph.Unlock()
+	return looked
+}
+
+// Edges returns how many requests bodies wait for, each as often as that is so, and how many of the
+// waits may come to follow from others; and how many objects wait for their children.
+func Edges() (sum, unknown, restarting int) {
+	graph.Lock()
+	defer graph.Unlock()
+	for _, n := range sought {
+		sum += n
+	}
+	return sum, loose, restarts
+}

@@ -332,21 +332,21 @@ func (d *doubts) Run() {
 	}
 }
 
-// against returns the bodies that r, at an object that fans out, cannot do without, and
+// against appends the bodies that r, at an object that fans out, cannot do without, and
 // which may call others: its own, if it runs; else those that run and that it conflicts
 // with, or those do that come before it; and all, if nothing starts at the object. The
 // caller holds graph.
 //
 // A request may also wait for its guard alone, which anybody may open; or for a thread,
-// of which all may be stuck under a hard limit. Then this returns nobody.
-func (m *Mailbox) against(r *Request) (frames []*Frame) {
+// of which all may be stuck under a hard limit. Then this appends none.
+func (m *Mailbox) against(r *Request, frames []*Frame) []*Frame {
 	m.mu.Lock()
 	k := m.kernel()
 	switch {
 	case r.box.Load() != m:
 	case m.suspended() != nil && r.Waits():
 		m.mu.Unlock()
-		return m.frames()
+		return m.frames(frames)
 	case r.Waits():
 		for other := range k.InTheWay(&r.Request) {
 			if f := other.Record.(*Request).frame; f != nil {
@@ -360,8 +360,8 @@ func (m *Mailbox) against(r *Request) (frames []*Frame) {
 	return frames
 }
 
-// park says that the body f waits for another request, so that its thread is idle. It
-// is called with graph held.
+// park says that the body f waits for another request, so that its thread is idle, at an
+// object where that matters. It is called with graph held.
 //
 // Whether the body has returned is looked at under mu, as is its completion, which comes
 // later: so what is counted out here is counted in again by unpark, or by left.
@@ -376,9 +376,6 @@ func (f *Frame) park() {
 		if parks {
 			l.park()
 		}
-		return
-	}
-	if fan == nil || fan.Threads == nil && (fan.Limit == 0 || fan.Hard) {
 		return
 	}
 	m.mu.Lock()
@@ -405,16 +402,12 @@ func (f *Frame) park() {
 func (f *Frame) unpark() {
 	m := f.box
 	fan := m.config.Fan
-	if fan == nil {
-		if _, ok := m.config.Dispatcher.(lender); ok {
-			m.mu.Lock()
-			m.regain(f)
-			m.mu.Unlock()
-		}
-		return
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if fan == nil {
+		m.regain(f)
+		return
+	}
 	if !f.parked {
 		return
 	}

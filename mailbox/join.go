@@ -16,14 +16,7 @@ type Awaited interface {
 	Then(do func(*Turn)) *Continuation
 	WithdrawAll(err error) bool
 
-	// walk visits the requests behind it, and the joins on the way, each of these
-	// once: a future may well be used in several others.
-	walk(seen map[*Join]bool, visit func(*Request))
-	// stuck reports whether it will not end unless one of s.held does, and way says
-	// what a body waits for that waits for it, and how it goes on from there. The
-	// caller holds graph.
-	stuck(s *search) bool
-	way(s *search, body string) []Link
+	goal
 }
 
 // Join is a completion that follows from those of others: from all of them, or
@@ -138,7 +131,7 @@ func (j *Join) out(p *part) bool {
 // vigil is the wait of a body for something that may become hopeless meanwhile.
 type vigil struct {
 	frame  *Frame
-	goal   Awaited
+	goal   goal
 	doomed chan error
 	at     []*Join // guarded by graph, as all that follows
 	of     []*Request
@@ -167,83 +160,4 @@ func (j *Join) walk(seen map[*Join]bool, visit func(*Request)) {
 	for p := range j.left() {
 		p.walk(seen, visit)
 	}
-}
-
-// stuck reports whether the request waits for the chain, or at an object that is
-// held up.
-func (r *Request) stuck(s *search) bool {
-	box := r.box.Load()
-	if box == nil || !r.pending() {
-		return false
-	}
-	at := r.site(box)
-	_, held := s.held[at]
-	return held || s.inside(at)
-}
-
-// stuck reports whether one of all parts is stuck, or all of those that may be the
-// first. A part that has ended is neither, even while its continuation is on its
-// way to say what that means for j.
-func (j *Join) stuck(s *search) bool {
-	stuck, known := s.joins[j]
-	if known {
-		return stuck
-	}
-	if !j.Settled() {
-		for p := range j.left() {
-			if j.out(p) {
-				continue
-			}
-			if stuck = p.stuck(s); stuck != j.first {
-				break // one is enough: that is, or that is not
-			}
-		}
-	}
-	s.joins[j] = stuck
-	return stuck
-}
-
-func (r *Request) way(s *search, body string) []Link {
-	links := []Link{{Body: body, For: r.String()}}
-	box := r.box.Load()
-	at := r.site(box)
-	if s.inside(at) {
-		s.came(s.frame.within(box))
-		return links
-	}
-	if s.told[at] {
-		return links // and how it goes on from there
-	}
-	s.told[at] = true
-	// If there is one of the own chain, the innermost.
-	for g := s.frame; g != nil && !g.over.Load(); g = g.parent {
-		if slices.Contains(s.held[at], g) {
-			s.came(g)
-			return append(links, g.holds(box)...)
-		}
-	}
-	for _, f := range s.held[at] {
-		if e, stuck := s.hold(f); stuck {
-			links = append(append(links, f.holds(box)...), between(f, e.from)...)
-			return append(links, e.goal.way(s, e.from.String())...)
-		}
-	}
-	return links
-}
-
-func (j *Join) way(s *search, body string) (links []Link) {
-	if s.told[j] {
-		return nil
-	}
-	s.told[j] = true
-	for p := range j.left() {
-		if j.out(p) || !p.stuck(s) {
-			continue
-		}
-		links = append(links, p.way(s, body)...)
-		if !j.first { // else all of them are in the circle
-			break
-		}
-	}
-	return links
 }

@@ -137,6 +137,7 @@ type Config struct {
 	wide     []lane   // per operation: its part of the word, if there is a Fan
 	hasLanes bool     // some operation has one
 	nowhere  *Mailbox // in which requests are that have ended, and been released
+	idles    bool     // it matters that a thread is idle as its body waits: it is lent, or does not count for the limit
 }
 
 // Dispatcher lends threads to objects.
@@ -195,6 +196,8 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		c.rest, c.wide = slow, c.lanes()
 		c.hasLanes = slices.ContainsFunc(c.wide, func(l lane) bool { return l.one != 0 })
 	}
+	_, lent := c.Dispatcher.(lender)
+	c.idles = lent || c.Fan != nil && (c.Fan.Threads != nil || c.Fan.Limit > 0 && !c.Fan.Hard)
 	c.bounded = c.Rules.Bound.Overflow != kernel.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
 	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // the threads of a Fan may be an object's

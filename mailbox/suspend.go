@@ -189,16 +189,8 @@ func (m *Mailbox) still() {
 	}
 }
 
-// Body returns which body the call chain of ctx is in, at the object, as object and
-// operation; or "" if it is in none.
-func (m *Mailbox) Body(ctx context.Context) string {
-	if f := ChainOf(ctx).within(m); f != nil {
-		return f.String()
-	}
-	return ""
-}
-
-// BodyOf is Body for the innermost object of the call chain that is one of those.
+// BodyOf returns which body the call chain of ctx is in, as object and operation, at the
+// innermost object of the chain that is one of those; or "" if it is in none.
 func BodyOf(ctx context.Context, those func(Host) bool) string {
 	for f := ChainOf(ctx); f != nil && !f.over.Load(); f = f.parent {
 		if those(f.box.host) {
