@@ -87,7 +87,9 @@ func (k *Kernel) bypass(r *Request, count bool) {
 		return
 	}
 	for _, w := range k.passes {
-		k.overtake(w)
+		if k.mayHold(w) { // else the guard that it shares has been asked for another one
+			k.overtake(w)
+		}
 	}
 	clear(k.passes) // pin none
 	k.passes = k.passes[:0]
