@@ -2,6 +2,8 @@ package activeobject_test
 
 import (
 	"context"
+	"math"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -123,4 +125,31 @@ func waitingAny(t *testing.T, o *activeobject.Object[int], n int) {
 	case <-after():
 		t.Fatal("they do not wait")
 	}
+}
+
+// To explain a system takes room for what runs and waits, and next to none for objects
+// at which nothing does, also if requests have waited there once.
+func TestExplainingIdleObjectsTakesNoRoom(t *testing.T) {
+	const objects = 2000
+	ls := newLevels()
+	system := newSystem(t)
+	for i := range objects {
+		o := activeobject.Must(activeobject.New(system, ls.Type, new(int)))
+		if i%2 == 0 {
+			c := calling(background, o, ls.drain, None{})
+			waitingAny(t, o, 1)
+			_, err := ls.fill.Call(background, o, None{})
+			require.NoError(t, err)
+			require.NoError(t, soon(t, system, c).err)
+		}
+	}
+	least := uint64(math.MaxUint64) // what else happens only adds to it
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.Empty(t, system.Explain())
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	require.LessOrEqual(t, least/objects, uint64(100), "bytes per object")
 }

@@ -85,9 +85,12 @@ const spare = 16
 func (m *Mailbox) Explain() Snapshot {
 	now := Now()
 	ops := m.config.Rules.Operations
-	expected := spare
+	expected := 0
 	for op := range ops {
 		expected += m.Queued(op)
+	}
+	if expected > 0 { // or else the object is idle, as most are, and needs no room
+		expected += spare
 	}
 	room := make([]Waiting, expected)
 	s := Snapshot{Object: m.host.Name(), Running: []Running{}, Waiting: room[:0]}
@@ -109,6 +112,10 @@ func (m *Mailbox) Explain() Snapshot {
 		return s
 	}
 	s.Step = k.Step()
+	if len(runs) == 0 && !k.Waits() {
+		m.mu.Unlock()
+		return s
+	}
 	c := k.Inspect()
 	n := 0
 	for c.Next(min(chunk, len(room)-n), func(kr *kernel.Request, position int) {
