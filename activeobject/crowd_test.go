@@ -76,7 +76,7 @@ func TestOneKeyAmongManyIsOpenedByOneEvaluation(t *testing.T) {
 	keys := size(100_000, 20_000, 5_000)
 	qs := newQuays()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, qs.Type, &quay{free: -1})
+		o := newObject(t, s, qs.Type, &quay{free: -1}, activeobject.Counted())
 		all := make([]activeobject.Future[int], keys)
 		for n := range all {
 			all[n] = qs.land.Send(background, o, n)

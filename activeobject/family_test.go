@@ -86,7 +86,7 @@ func TestOpeningOneKeyDoesNotAskTheOthers(t *testing.T) {
 	ls := newLifts()
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &lift{asked: map[int]int{}}
-		o := newObject(t, s, ls.Type, state)
+		o := newObject(t, s, ls.Type, state, activeobject.Counted())
 		for floor := 1; floor <= 100; floor++ {
 			for range 3 {
 				ls.stop.Send(background, o, floor)
@@ -109,7 +109,7 @@ func TestOpeningOneKeyDoesNotAskTheOthers(t *testing.T) {
 		ls.move.Call(background, o, 7)
 		eventually(t, "floor 7 is served", func() bool { return ls.stop.WaitingAt(o, 7) == 0 })
 		// Those of the key, and what its own bodies may have opened.
-		require.LessOrEqual(t, ls.stop.Stats(o).Evaluations-before, uint64(8))
+		require.LessOrEqual(t, ls.stop.Stats(o).Evaluations-before, activeobject.Count(8))
 		<-o.Stop()
 	})
 }

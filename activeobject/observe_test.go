@@ -106,14 +106,15 @@ func TestAnObjectHasItsFastPathBackWhenNobodyObservesIt(t *testing.T) {
 	ts := newTanks()
 	system := newSystem(t)
 	o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}))
-	seen := func() uint64 { return ts.fill.Stats(o).Starts } // by the kernel
+	steps := func() uint64 { return o.Explain().Step } // of the kernel
 	stop := o.Observe(func(activeobject.Load) bool { return false })
 	ts.fill.Call(background, o, 1)
-	require.Equal(t, uint64(1), seen())
+	seen := steps()
+	require.NotZero(t, seen)
 	stop()
 	ts.fill.Call(background, o, 1)
-	require.Equal(t, uint64(1), seen())
+	require.Equal(t, seen, steps())
 	<-observed(o, activeobject.Load.Idle) // enough at once
 	ts.fill.Call(background, o, 1)
-	require.Equal(t, uint64(1), seen())
+	require.Equal(t, seen, steps())
 }

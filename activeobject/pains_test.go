@@ -257,7 +257,7 @@ func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			o := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(10, overflow))
+			o := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(10, overflow), activeobject.Counted())
 			var all []<-chan outcome[None]
 			for i := range 10 {
 				all = append(all, calling(background, o, bs.never, None{}))
@@ -269,7 +269,7 @@ func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 			}
 			require.NoError(t, o.Do(background, func(*bay) error { return nil }))
 			require.NoError(t, o.View(background, func(*bay) error { return nil })) // what has come is settled
-			work := func() [2]uint64 { return [2]uint64{o.Explain().Step, bs.never.Stats(o).Evaluations} }
+			work := func() [2]uint64 { return [2]uint64{o.Explain().Step, uint64(bs.never.Stats(o).Evaluations)} }
 			before := work()
 			for range 10_000 {
 				runtime.Gosched()

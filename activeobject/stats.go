@@ -8,8 +8,16 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Stats are the counts of one operation of an object since it was made.
+// Stats are the counts of one operation of an object since it was made. Each is whole, or
+// NotCounted.
 type Stats = mailbox.Stats
+
+// Count is how often something has happened, or NotCounted.
+type Count = mailbox.Count
+
+// NotCounted stands for a figure that an object does not count; see Counted. It is printed
+// as "not counted", and null in JSON.
+const NotCounted = mailbox.NotCounted
 
 // Counted makes the object count every request, those that find it idle included,
 // and measure how long requests wait before they start; see Stats. It costs a few
@@ -20,10 +28,14 @@ func Counted() Option { return func(s *settings) { s.counted = true } }
 const bypassesCounted = 100
 
 // Stats returns the counts of the object's operations, in the order of their
-// declaration. It waits for no body. Requests that found the object idle, and never
-// had to wait, are counted only if the object is made with Counted; waiting times
-// likewise. The longest bypass is counted up to the object's MaxBypass; without one,
-// up to 100 if it is Counted, else not at all.
+// declaration. It waits for no body.
+//
+// Waits, withdrawals and refusals are always counted. Requests that find the object idle
+// pass its scheduler by, and to count them costs time: so starts and evaluations are
+// NotCounted, unless the object is made with Counted, or has no fast path (as one with a
+// dispatcher or interceptors has none). The longest bypass is counted up to the object's
+// MaxBypass; without one, up to 100 if it is Counted, else not at all. Waiting times are nil
+// unless it is Counted.
 func (o *Object[T]) Stats() []Stats {
 	all := make([]Stats, len(o.class.typ.all))
 	for i := range all {

@@ -3,21 +3,68 @@ package mailbox
 import (
 	"math"
 	"math/bits"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
-// Stats are the counts of one operation of an object since it was made.
+// Stats are the counts of one operation of an object since it was made. Each is whole, or
+// says that it is not counted.
 type Stats struct {
 	Operation string `json:"operation"`
-	// What the scheduler has counted, and, of an object that counts them, the
-	// starts and guard evaluations of requests that found it idle.
-	kernel.Stats
+	// Starts counts the requests that ran; one that was requeued counts again. It is
+	// NotCounted at an object where requests can start without its scheduler.
+	Starts Count `json:"starts"`
+	// Waits counts those that could not start at once, those that wait now included.
+	Waits uint64 `json:"waits"`
+	// Withdrawals counts those that left their queue without having run, also those that had
+	// been chosen to start when their context ended; and Refusals those that were turned
+	// away from a queue that was full, or made room there.
+	Withdrawals uint64 `json:"withdrawals"`
+	Refusals    uint64 `json:"refusals"`
+	// Evaluations counts how often the guard was evaluated. It is NotCounted where Starts is.
+	Evaluations Count `json:"guard_evaluations"`
+	// LongestBypass is the greatest number of later arrivals that started while a request
+	// waited and its guard was open: up to the bound; NotCounted if none is set.
+	LongestBypass Count `json:"longest_bypass"`
 	// WaitingTimes is how long requests that could not start at once waited before
 	// they started; nil unless the object measures it.
 	WaitingTimes Histogram `json:"waiting_times_us,omitempty"`
+}
+
+// Count is how often something has happened, or NotCounted.
+type Count int64
+
+// NotCounted stands for a figure that an object does not count. It is printed as "not
+// counted", and null in JSON.
+const NotCounted Count = -1
+
+// String implements fmt.Stringer.
+func (c Count) String() string {
+	if c == NotCounted {
+		return "not counted"
+	}
+	return strconv.FormatInt(int64(c), 10)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Count) MarshalJSON() ([]byte, error) {
+	if c == NotCounted {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(c), 10), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Count) UnmarshalJSON(b []byte) (err error) {
+	n := int64(NotCounted)
+	if string(b) != "null" {
+		n, err = strconv.ParseInt(string(b), 10, 64)
+	}
+	*c = Count(n)
+	return err
 }
 
 // Histogram counts durations: element i those of at least 2^(i-1) and less than
@@ -98,22 +145,34 @@ func (m *Mailbox) measure(r *Request) {
 	m.extras.Load().waits[r.Op].add(Now() - r.since)
 }
 
+// wholly reports whether every start and evaluation is counted: the object counts those of
+// requests that find it idle, or these go through the kernel like all others.
+func (c *Config) wholly() bool { return c.Counted || c.rest&slow != 0 && !c.hasLanes }
+
 // Stats returns the counts of an operation. It waits for no body.
 func (m *Mailbox) Stats(op int) Stats {
-	s := Stats{Operation: m.config.Rules.Operations[op].Name}
+	rules := m.config.Rules
+	s := Stats{Operation: rules.Operations[op].Name, Starts: NotCounted, Evaluations: NotCounted, LongestBypass: NotCounted}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var known kernel.Stats
 	if k := m.queues.Load(); k != nil {
-		s.Stats = k.Stats(op)
+		known = k.Stats(op)
 	}
-	if x := m.extras.Load(); x != nil {
-		if x.fast != nil {
-			s.Starts += x.fast[op].starts.Load()
-			s.Evaluations += x.fast[op].asked.Load()
+	s.Waits, s.Withdrawals, s.Refusals = known.Waits, known.Withdrawals, known.Refusals
+	if rules.MaxBypass > 0 || rules.CountBypass > 0 {
+		s.LongestBypass = Count(known.LongestBypass)
+	}
+	x := m.extras.Load()
+	if m.config.wholly() {
+		s.Starts, s.Evaluations = Count(known.Starts), Count(known.Evaluations)
+		if x != nil && x.fast != nil {
+			s.Starts += Count(x.fast[op].starts.Load())
+			s.Evaluations += Count(x.fast[op].asked.Load())
 		}
-		if x.waits != nil {
-			s.WaitingTimes = append(Histogram{}, x.waits[op]...)
-		}
+	}
+	if x != nil && x.waits != nil {
+		s.WaitingTimes = append(Histogram{}, x.waits[op]...)
 	}
 	return s
 }

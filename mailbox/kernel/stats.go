@@ -4,20 +4,20 @@ package kernel
 // without the kernel's knowledge is not among them.
 type Stats struct {
 	// Starts counts the requests that ran; one that was requeued counts again.
-	Starts uint64 `json:"starts"`
+	Starts uint64
 	// Waits counts those that could not start at once, those that wait now
 	// included.
-	Waits uint64 `json:"waits"`
+	Waits uint64
 	// Withdrawals counts those that left their queue without having run, also those
 	// that had been chosen to start when their context ended; and Refusals those that were turned away from a queue that was full, or made
 	// room there.
-	Withdrawals uint64 `json:"withdrawals"`
-	Refusals    uint64 `json:"refusals"`
+	Withdrawals uint64
+	Refusals    uint64
 	// Evaluations counts how often guards were asked.
-	Evaluations uint64 `json:"guard_evaluations"`
+	Evaluations uint64
 	// LongestBypass is the greatest number of later arrivals that started while a
 	// request waited and its guard was open: as far as that is counted.
-	LongestBypass int `json:"longest_bypass"`
+	LongestBypass int
 }
 
 // Waited reports whether r, which waits or has just been returned by Next, could not
