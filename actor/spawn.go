@@ -107,8 +107,9 @@ func (s *System) propsOf(object func() mailbox.Receiver, children Strategy) *Pro
 	if children == nil {
 		children = proto.DefaultSupervisorStrategy()
 	}
+	log := s.note // one for all
 	return proto.PropsFromFunc(func(proto.Context) {},
-		proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(object(), &s.workers, s.note) }),
+		proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(object(), &s.workers, log) }),
 		proto.WithSpawnMiddleware(mailbox.Spawning),
 		proto.WithSupervisor(supervisor{children, s}))
 }
