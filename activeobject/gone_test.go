@@ -112,10 +112,12 @@ func TestARequestWhoseSenderHasGoneIsWithdrawnWhenItsTurnComes(t *testing.T) {
 		for _, op := range []*activeobject.Operation[cloakroom, activeobject.None, int]{takeItem, takeSlowly} {
 			stopped := s.client()
 			first := s.send(op.Name(), nil, stopped)
-			impatient := s.root.RequestFuture(s.o.PID(), &actor.Invoke{Operation: op.Name()}, time.Millisecond)
+			impatient := proto.NewFuture(s.system.Actors(), time.Hour)
+			second := s.send(op.Name(), nil, impatient.PID())
 			objecttest.Waiting(t, s.o, op, 2)
 			require.NoError(t, s.root.StopFuture(stopped).Wait())
-			require.ErrorIs(t, impatient.Wait(), proto.ErrTimeout)
+			process, _ := s.system.Actors().ProcessRegistry.GetLocal(impatient.PID().Id)
+			process.Stop(impatient.PID()) // which is what its timeout does
 			alive := s.root.RequestFuture(s.o.PID(), &actor.Invoke{Operation: op.Name()}, 20*time.Second)
 			objecttest.Waiting(t, s.o, op, 3)
 			for _, w := range s.o.Explain().Waiting[:2] {
@@ -126,6 +128,7 @@ func TestARequestWhoseSenderHasGoneIsWithdrawnWhenItsTurnComes(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, got.(*actor.Reply).Err)
 			s.lost(first)
+			s.lost(second)
 		}
 		left, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
 		require.NoError(t, err)
