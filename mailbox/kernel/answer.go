@@ -60,6 +60,7 @@ func (k *Kernel) lets(q *queue, r *Request) bool {
 		q.asked++
 		falsePart, err := k.object.AskState(r.Op)
 		if err != nil {
+			a.stamp = 0 // others may be at the gate
 			k.failLine(q, &q.line, err)
 			return false
 		}

@@ -247,10 +247,7 @@ func (k *Kernel) refill() {
 			k.threadless.insert(r)
 			continue
 		}
-		r.state = AtGate
-		if q.gate.insert(r); q.gate.first == q.gate.last {
-			k.gated.join(r.Op)
-		}
+		k.toGate(q, r)
 	}
 }
 

@@ -395,7 +395,7 @@ func (k *Kernel) walk(h []candidate, choosing bool) (r *Request, held bool) {
 		if wait {
 			clear(k.eligible)
 			k.eligible = k.eligible[:0]
-			return nil, false
+			return nil, held
 		}
 		if c.due || !all && (c.wall || !choosing) {
 			if k.queues[c.r.Op].scoped {
@@ -481,6 +481,9 @@ func (k *Kernel) firstOpenEach(op int) *Request {
 func (k *Kernel) aheadEach(op int, r *Request) *Request {
 	failed := k.failed.last
 	for w := range k.considered(op) {
+		if k.follows(w, r) {
+			continue
+		}
 		if clash := k.clash(r, w); clash && k.failed.last == failed && k.openOrBarred(w) {
 			return w
 		}

@@ -437,7 +437,7 @@ func (w *world) fails(c *call, err error) {
 // unwatched forgets what was said to c's line, if c has come inside and left, and
 // nobody else is there.
 func (w *world) unwatched(c *call) {
-	if l := w.ref.line(c); c.wasInside && len(w.ref.members(l)) == 0 {
+	if l := w.ref.line(c); c.wasInside && len(w.ref.members(l)) == 0 && (w.ref.op(c).Family || !w.atGate(c.op)) {
 		delete(w.told, l)
 	}
 }
@@ -576,7 +576,7 @@ func (w *world) requeue() {
 	if got := int(c.request.Arrival()); got != c.arrival {
 		w.fatalf("arrival number %d, want %d", got, c.arrival)
 	}
-	c.passed, c.begun, c.try = 0, false, false
+	c.passed, c.begun = 0, false
 	c.kept = c.kept || keep
 	delete(w.toldTo, c)
 	if c.request.State() == kernel.Failed {

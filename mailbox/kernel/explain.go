@@ -137,7 +137,9 @@ func (k *Kernel) Unseen() iter.Seq2[int, int] {
 }
 
 // Bypassed returns how often later arrivals have started while the guard of a
-// waiting request was open, up to the bound; 0 where no bound is set.
+// waiting request was open, up to the bound; 0 where nothing is counted. Without a bound
+// one that has been requeued to a place in front of others, as it kept its own or a policy
+// compares them, may count what started there before.
 func (k *Kernel) Bypassed(r *Request) int {
 	switch {
 	case k.counts() == 0:
@@ -423,7 +425,7 @@ type Cursor struct {
 	op       int
 	at       *Request
 	position int
-	ones     map[uint64]bool // the arrivals seen at the door, or that have come without a thread; and those at the gate, of scoped operations or where all start that are compatible
+	ones     map[uint64]bool // the arrivals seen at the door, or that have come without a thread; and those at the gate, of scoped operations, where all start that are compatible, or that have been requeued
 	seen     [][]span        // per operation, of the others: the arrivals seen at the gate
 	moved    bool            // what it stood on has left, perhaps to the inside
 	done     bool
@@ -480,7 +482,7 @@ func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
 	case c.ones != nil && c.ones[r.arrival]:
 		return true
-	case c.where <= Threadless, c.where == AtGate && (r.marks.has(manned) || c.k.queues[r.Op].scoped || c.k.rules.AllCompatible): // from there some go inside, and others between them do not
+	case c.where <= Threadless, c.where == AtGate && (r.came == 0 || r.marks.has(manned) || c.k.queues[r.Op].scoped || c.k.rules.AllCompatible): // from there some go inside, and others between them do not
 		if c.ones == nil {
 			c.ones = map[uint64]bool{}
 		}

@@ -2,15 +2,18 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-go/sluice/guards"
 )
 
-// admit lets requests in from the gate, in order of arrival, until one opens a
-// guard over waiting counts or none is left that may enter. A Try is decided
-// on the spot and returned. More reports whether any request entered.
+// admit lets requests in from the gate, in order of arrival, until one may start, or
+// opens a guard over waiting counts, or none is left that may enter. So what is
+// requeued, before it is the next one's turn, comes before those that are still outside.
+// If a policy compares the requests, all are let in. A Try is decided on the spot and
+// returned. More reports whether any request entered.
 func (k *Kernel) admit() (r *Request, err error, more bool) {
-	for {
+	for together := -1; ; { // the operation whose requests start by one decision
 		r := (*Request)(nil)
 		for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
 			if k.queues[op].scoped {
@@ -35,6 +38,9 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 				return nil, nil, true
 			}
 		}
+		if together >= 0 && (r.Op != together || r.Try) {
+			return nil, nil, true
+		}
 		if r.Try {
 			decided, err := k.try(r)
 			if !decided {
@@ -42,10 +48,71 @@ func (k *Kernel) admit() (r *Request, err error, more bool) {
 			}
 			return r, err, true
 		}
+		if !more {
+			k.older = k.entered // those that are let in from here on come together
+		}
 		k.letIn(r)
 		more = true
 		if k.watchful && k.countsOpened() || k.failed.first != nil {
 			return nil, nil, true
+		}
+		if k.compares || !k.mayHold(r) {
+			continue
+		}
+		if q := &k.queues[r.Op]; q.scoped && q.each { // or else pick would look at all of these again, for each
+			if open := k.open(r); k.failed.first != nil {
+				return nil, nil, true
+			} else if !open {
+				continue
+			}
+		}
+		if k.tries > 0 && !k.rules.AllCompatible {
+			k.refuseBehind(r)
+		} else if k.queues[r.Op].together {
+			together = r.Op
+			continue
+		}
+		return nil, nil, true
+	}
+}
+
+// retry decides a Try that has been requeued, and which nothing that runs conflicts with. It
+// returns nil if there is none, or a guard or predicate has failed.
+func (k *Kernel) retry() (*Request, error) {
+	for _, r := range k.retries {
+		barred := k.bars(r)
+		if k.failed.first != nil {
+			return nil, nil
+		}
+		if barred {
+			continue
+		}
+		decided, err := k.try(r)
+		if !decided {
+			return nil, nil
+		}
+		return r, err
+	}
+	return nil, nil
+}
+
+// refuseBehind refuses those at the gate that do not wait and conflict with r, which came
+// before them, has just been let in, and starts now, if that is so.
+func (k *Kernel) refuseBehind(r *Request) {
+	if k.pick() != r || k.failed.first != nil {
+		return
+	}
+	for op := k.gated.Next(0); op >= 0; op = k.gated.Next(op + 1) {
+		q := &k.queues[op]
+		if q.tries == 0 || !k.rules.Conflicts.Between(op, r.Op) {
+			continue
+		}
+		for t := q.gate.first; t != nil; {
+			next := t.next
+			if t.Try && t.came > r.came && !k.inner(t) && !k.bars(t) && k.clash(t, r) {
+				k.failOnce(t, &Refused{Operation: k.rules.Operations[op].Name, Behind: k.rules.Operations[r.Op].Name})
+			}
+			t = next
 		}
 	}
 }
@@ -56,16 +123,28 @@ func (k *Kernel) letIn(r *Request) {
 	q := &k.queues[r.Op]
 	if l := k.lineOf(q, r); r.seq <= l.latest {
 		// Somebody has been requeued in front of it.
-		r.seq = max(k.entered, l.latest) + 1
+		r.seq = k.after(max(k.entered, l.latest))
+		k.older = r.seq
 		k.found = true
 	}
 	k.enter(r, indoors)
+}
+
+// toGate puts r, which has been outside before or is a Try, in its place at the gate.
+func (k *Kernel) toGate(q *queue, r *Request) {
+	r.state = AtGate
+	if q.gate.insert(r); q.gate.first == q.gate.last {
+		k.gated.join(r.Op)
+	}
 }
 
 func (k *Kernel) leaveGate(r *Request) {
 	k.passCursors(r)
 	q := &k.queues[r.Op]
 	k.untried(q, r, -1)
+	if r.came == 0 {
+		k.retries = slices.DeleteFunc(k.retries, func(o *Request) bool { return o == r })
+	}
 	if q.gate.remove(r); q.gate.first == nil {
 		k.gated.leave(r.Op)
 	}
@@ -158,7 +237,7 @@ func (k *Kernel) behindOutside(r *Request) (op int, failed bool) {
 		} else if first = k.notFalse(other); first != nil && !k.barred(other) {
 			first = k.firstOpen(other)
 		}
-		if first != nil {
+		if first != nil && !k.follows(first, r) {
 			return other, false
 		}
 	}
@@ -193,6 +272,10 @@ func (k *Kernel) askOutside(r *Request) (falsePart string, err error) {
 	}
 	return falsePart, err
 }
+
+// follows reports whether w, which waits inside, comes after r, which has been requeued or is
+// outside: then it was let in to be compared with others, or r has kept an older place.
+func (k *Kernel) follows(w, r *Request) bool { return r.came == 0 && w.seq > r.seq && !k.due(w) }
 
 // refuseTries refuses those at the gate that could be decided, had anybody a thread.
 func (k *Kernel) refuseTries() (some bool) {

@@ -16,10 +16,15 @@
 // A request that arrives while something runs that it conflicts with stays
 // outside, at the gate. When a request completes, those inside are reconsidered
 // until none can start; then the ones at the gate are let in, one at a time in
-// order of arrival. This is the eggshell of Ada's protected objects: a guard
-// over waiting counts never sees those outside, and a burst that passes is not
-// joined by latecomers. A request that is requeued is inside already: it joins
-// behind those inside and before those at the gate.
+// order of arrival: one that can start does so before the next one comes in. This is
+// the eggshell of Ada's protected objects: a guard over waiting counts never sees
+// those outside, and a burst that passes is not joined by latecomers. A policy that
+// compares requests is shown all of them, and so all are let in before it is asked.
+//
+// A request that is requeued is inside already: it joins behind those inside and before
+// those at the gate. If it can start it does so before another one is let in. A Try
+// that is requeued never waits inside: it stays at the gate, and is decided before
+// anything else, as soon as nothing that runs conflicts with it.
 //
 // Where threads are assigned on arrival, one that has none waits before the gate: see
 // ArriveThreadless.
@@ -97,6 +102,7 @@ type Kernel struct {
 	arrivals uint64 // requests that have arrived so far
 	newest   uint64 // order number of an arrival; between two there is room for requests that are requeued
 	entered  uint64 // the greatest order number that has come inside
+	older    uint64 // the order number that a requeued request comes after, if a policy compares: see joining
 	step     uint64 // inputs and starts so far
 	settled  uint64 // the step after which nothing that waits can start before the next
 	rested   uint64 // the inputs after which nothing that waits could start
@@ -108,6 +114,7 @@ type Kernel struct {
 	counted  int         // how far bypasses are: see counts
 	walks    bool        // candidates are looked at by walk
 	stills   bool        // see still
+	compares bool        // all at the gate are let in before one starts, as a policy compares them
 	single   bool        // requests of one operation only need not be compared: nobody is chosen, or counted
 	trying   *Request    // being decided: a Try at the gate, or one at the door
 	watchful bool        // some guard looks at waiting counts
@@ -115,6 +122,7 @@ type Kernel struct {
 	bounded  bool        // some queue is
 	doors    int         // requests at the door
 	tries    int         // requests at the gate that never wait inside, so that no bound concerns them
+	retries  []*Request  // at the gate: a Try each that has been requeued
 	extras   []*Request  // inside, beyond a bound until the kernel rests: they have been requeued
 	kept     []int       // families of which some operation declares what it opens
 	checks   []opening   // of which the declaration is to be checked
@@ -155,12 +163,16 @@ func New(rules *Rules, object Object) *Kernel {
 	if rules.MaxBypass > 0 {
 		k.counted = rules.MaxBypass
 	}
+	if p := rules.Policy; p != nil {
+		k.compares = p.Before != nil || p.Choose != nil
+	}
 	for op := range rules.Operations {
 		o, q := &rules.Operations[op], &k.queues[op]
 		k.watchful = k.watchful || o.Looks&guards.AtWaiting != 0
 		k.headed = k.headed || o.HeadOfLine
 		k.bounded = k.bounded || o.Bound.Overflow != Unbounded
 		q.guard, q.each, q.changes, q.watchful = o.Guard, o.each(), o.changes(), o.Looks&guards.AtWaiting != 0
+		q.together = !q.changes && !rules.Conflicts.Between(op, op)
 		q.shared = !o.Family && o.Looks&guards.AtArgument == 0
 		q.sorted = o.Family || rules.Policy != nil && rules.Policy.Within
 		if o.Family {
@@ -235,7 +247,7 @@ func (k *Kernel) register(r *Request) *queue {
 	k.step++
 	k.arrivals++
 	r.arrival = k.arrivals
-	k.newest = (max(k.newest, k.entered)>>16 + 1) << 16
+	k.newest = (max(k.newest, k.entered)>>roomShift + 1) << roomShift
 	r.seq, r.came = k.newest, k.newest
 	k.log(Arrived, r.Op, r, "")
 	r.bypassed = 0
@@ -309,6 +321,14 @@ func (k *Kernel) NextFor(may func(*Request) bool) (r *Request, err error) {
 		}
 		if len(k.checks) > 0 {
 			k.check()
+		}
+		if len(k.retries) > 0 {
+			if r, err := k.retry(); r != nil {
+				return r, err
+			}
+			if k.failed.first != nil {
+				continue
+			}
 		}
 		var r *Request
 		if !k.still() {
@@ -431,7 +451,8 @@ func (k *Kernel) Decline(r *Request) {
 // operation op with the key: it waits inside, behind those that wait there and
 // before those at the gate. If it keeps its place it is considered as if it had
 // waited here since it first arrived. If its queue is full, and it cannot start
-// before the kernel rests, it fails.
+// before the kernel rests, it fails. A Try stays one: it starts in its turn, or fails
+// with *Refused.
 func (k *Kernel) Requeue(r *Request, op int, key any, claim *Claim, keep bool) {
 	k.finish(r)
 	r.Op, r.Key, r.Claim = op, key, claim
@@ -442,20 +463,87 @@ func (k *Kernel) Requeue(r *Request, op int, key any, claim *Claim, keep bool) {
 // ended its turn by End, and asks to be requeued.
 func (k *Kernel) Enter(r *Request, keep bool) {
 	arrival, seq := r.arrival, r.seq
-	k.register(r)
-	r.seq, r.came = k.entered+1, 0
+	q := k.register(r)
+	r.seq, r.came = k.joining(), 0
 	if keep && seq != 0 {
 		r.arrival, r.seq = arrival, seq
 	}
-	r.Try = false
 	if k.barsSurely(r) {
 		k.hasToWait(r)
+	}
+	if r.Try {
+		k.retries = append(k.retries, r)
+		k.toGate(q, r)
+		q.length.Add(one)
+		k.untried(q, r, 1)
+		k.entered = max(k.entered, r.seq) // the number is taken
+		return
 	}
 	k.enter(r, one|indoors)
 	if r.state == Inside && k.full(r.Op) != nil {
 		r.marks |= extra
 		k.extras = append(k.extras, r)
 	}
+}
+
+// joining returns the order number of a request that is requeued: it comes after those
+// inside, and before those at the gate.
+//
+// Where a policy compares requests, all at the gate are let in together to be compared.
+// Those that were the last to be let in come after the one that is requeued, as if they
+// were still at the gate, unless nothing more could start since. (But if bypasses are
+// bounded, they are inside: they may have been bypassed there.)
+func (k *Kernel) joining() uint64 {
+	if !k.compares || k.rules.MaxBypass > 0 {
+		return k.after(k.entered)
+	}
+	k.older = k.after(k.older)
+	return k.older
+}
+
+// Order numbers of arrivals are 1<<roomShift apart: as many requests may be requeued
+// before those that wait outside have to make room for more.
+const roomShift = 16
+
+// after returns an order number after the given one, and before all greater ones.
+func (k *Kernel) after(seq uint64) uint64 {
+	if seq++; seq&(1<<roomShift-1) == 0 {
+		k.makeRoom(seq)
+	}
+	return seq
+}
+
+// makeRoom raises all order numbers from the given one on. Their order stays the same, and
+// so do the trees.
+func (k *Kernel) makeRoom(from uint64) {
+	raise := func(seq *uint64) {
+		if *seq >= from {
+			*seq += 1 << roomShift
+		}
+	}
+	line := func(l *line) {
+		raise(&l.latest)
+		for i := range l.passed {
+			raise(&l.passed[i])
+		}
+	}
+	lists := []*list{&k.threadless, &k.running} // a Try that runs may keep its place
+	for op := range k.queues {
+		q := &k.queues[op]
+		lists = append(lists, &q.inside, &q.gate, &q.door.list)
+		line(&q.line)
+		for _, l := range q.members {
+			line(l)
+		}
+	}
+	for _, l := range lists {
+		for r := l.first; r != nil; r = r.next {
+			raise(&r.seq)
+			raise(&r.came)
+		}
+	}
+	raise(&k.newest)
+	raise(&k.entered)
 }
 
 // Fresh forgets the place that a request had in the order of arrivals, before it
@@ -762,7 +850,7 @@ func (k *Kernel) leave(r *Request) {
 	k.passCursors(r)
 	if q.inside.remove(r); q.inside.first == nil {
 		k.inside.leave(r.Op)
-		q.answer.stamp = 0
+		q.unwatched()
 	}
 	q.length.Add(^(one | indoors) + 1)
 	k.counting++
@@ -825,7 +913,9 @@ func (k *Kernel) take(q *queue, r *Request, shorter uint64) {
 	}
 	switch first := l.oldest(q); {
 	case first == nil:
-		if !k.watched(q, l) {
+		if q.members == nil {
+			q.unwatched()
+		} else if !k.watched(q, l) {
 			l.answer.stamp = 0
 		}
 		l.passed = l.passed[:0]
@@ -846,8 +936,8 @@ func (k *Kernel) watched(q *queue, l *line) bool {
 	return l.oldest(q) != nil || q.doors > 0 && (q.members == nil || l.out.root != nil)
 }
 
-// unwatched forgets an answer given by Refuted, or for those at the door, if the
-// requests it was meant for have left without coming inside.
+// unwatched forgets what the guard has said, if no request is left that waits for it,
+// inside, at the gate or at the door. (Those at the gate keep the fast path closed.)
 func (q *queue) unwatched() {
 	if q.inside.first == nil && q.gate.first == nil && q.doors == 0 {
 		q.answer.stamp = 0

@@ -23,12 +23,16 @@ func (k *Kernel) pick() *Request {
 		return nil
 	case k.walks:
 		return k.pickEach()
-	case k.single && k.inside.n == 1 && k.gated.n == 0:
+	case k.single && k.inside.n == 1:
 		op := k.inside.Next(0)
 		if k.barred(op) {
 			return nil
 		}
-		return k.firstOpen(op)
+		r := k.firstOpen(op)
+		if r != nil && k.gated.n > 0 && k.outside(r) != nil {
+			return nil
+		}
+		return r
 	}
 	return k.pickOne()
 }

@@ -36,9 +36,10 @@ var Rotating = &Policy{Name: "rotating over the operations", Before: func(a, b *
 	return a.Op < b.Op, nil
 }}
 
-// LIFO considers the latest arrival first.
+// LIFO considers the latest arrival first. One that is requeued has arrived again, unless
+// it kept its place.
 var LIFO = &Policy{Name: "last come, first served", Within: true, Before: func(a, b *Request, _ int) (bool, error) {
-	return a.seq > b.seq, nil
+	return a.arrival > b.arrival, nil
 }}
 
 // Ranked considers the request with the least Rank first.

@@ -20,6 +20,9 @@ type queue struct {
 	plain  bool   // there is one line, in order of arrival, and neither bypasses nor requests are counted
 	each   bool   // every request is asked by itself
 	sorted bool   // by a tree; or else the order of consideration is that of arrival
+	// together says that the requests of the operation start by one decision: they change
+	// nothing and run beside each other.
+	together bool
 	// Of a scoped operation each request is considered by itself, as not all conflict with
 	// the same: with all of always, and some of scopes. Here are those that run, if each may
 	// have to be compared.

@@ -23,6 +23,7 @@ type reference struct {
 	arrivals int
 	newest   uint64
 	entered  uint64
+	older    uint64 // what is requeued comes after this, where a policy compares
 	latest   map[line]uint64
 	joined   map[int]uint64 // how many have come inside, per operation
 	door     []*call        // all in order of arrival
@@ -31,6 +32,7 @@ type reference struct {
 	running  []*call // in order of start
 	begun    []int   // operations announced by begin
 	failed   []*call // in order of failure
+	retries  []*call // requeued, and tries
 	extras   []*call // requeued beyond a bound, until nothing more can start
 	loose    []line  // lines of families whose first has left
 
@@ -240,7 +242,7 @@ func insert(calls []*call, c *call) []*call {
 func (s *reference) register(c *call) {
 	s.arrivals++
 	c.arrival = s.arrivals
-	s.newest = (max(s.newest, s.entered)>>16 + 1) << 16
+	s.newest = (max(s.newest, s.entered)>>32 + 1) << 32
 	c.pos, c.came, c.waited, c.bypassed, c.knownFalse = s.newest, s.newest, false, 0, false
 	if s.barredSurely(c) {
 		s.hasToWait(c)
@@ -273,6 +275,7 @@ func (s *reference) stand(c *call) {
 	s.register(c)
 	s.hasToWait(c)
 	s.enter(c)
+	s.older = s.entered
 }
 
 // join lets in a request whose guard has been asked, and is false.
@@ -293,9 +296,19 @@ func (s *reference) admitAgain(c *call, keep bool) {
 	s.settled = false
 	arrival, pos := c.arrival, c.pos
 	s.register(c)
-	c.pos, c.came, c.try = s.entered+1, 0, false
+	if c.pos, c.came = s.entered+1, 0; s.compares() && s.rules.MaxBypass == 0 {
+		s.older++
+		c.pos = s.older
+	}
 	if keep && pos != 0 {
 		c.arrival, c.pos = arrival, pos
+	}
+	if c.try {
+		s.forgetRetries() // it may have been one of them, and have started since
+		s.gate = insert(s.gate, c)
+		s.retries = append(s.retries, c)
+		s.entered = max(s.entered, c.pos)
+		return
 	}
 	s.enter(c)
 	if s.full(c.op) != nil && slices.Contains(s.inside, c) {
@@ -393,6 +406,11 @@ func (s *reference) next() (*call, error) {
 			s.placeLine(s.loose[0])
 		}
 		s.check()
+		if c, err := s.retry(); c != nil {
+			return c, err
+		} else if len(s.retries) > 0 && len(s.failed) > 0 {
+			continue
+		}
 		c := s.pick()
 		if len(s.failed) > 0 {
 			continue // who has failed is told before anybody starts
@@ -414,6 +432,9 @@ func (s *reference) next() (*call, error) {
 		case !maps.Equal(known, s.knownFalse): // so that others are behind nobody any more
 		default:
 			s.settled = true
+			if len(s.running)+len(s.begun) == 0 {
+				s.older = s.entered
+			}
 			s.rest()
 			return nil, nil
 		}
@@ -948,11 +969,12 @@ func (s *reference) remove(c *call) {
 	s.inside = slices.Delete(s.inside, i, i+1)
 	s.counted()
 	left := s.members(l)
-	if len(left) == 0 && (!s.watched(l) || s.rules.Check && s.op(c).Family) {
-		delete(s.knownFalse, l)
-	}
 	if !s.op(c).Family {
+		s.leftGate(c.op)
 		return
+	}
+	if len(left) == 0 && (!s.watched(l) || s.rules.Check) {
+		delete(s.knownFalse, l)
 	}
 	if len(left) == 0 {
 		delete(s.latest, l)
@@ -962,8 +984,8 @@ func (s *reference) remove(c *call) {
 	}
 }
 
-// leftGate: an answer is worth nothing once no request waits for the guard, inside or at
-// the door, for the state may change then without the kernel.
+// leftGate: an answer is worth nothing once no request waits for the guard, inside, at
+// the gate or at the door, for the state may change then without the kernel.
 func (s *reference) leftGate(op int) {
 	if l := (line{op, 0}); len(of(op, s.gate)) == 0 && !s.watched(l) && !s.rules.Operations[op].Family {
 		delete(s.knownFalse, l)
@@ -985,10 +1007,40 @@ func (s *reference) watched(l line) bool {
 		slices.ContainsFunc(s.door, func(c *call) bool { return s.line(c) == l })
 }
 
-// letIn moves requests inside, in order of arrival, until a guard over waiting
-// counts opens or something fails. A try is decided and returned.
+// compares: a policy is to see all that have come.
+func (s *reference) compares() bool {
+	p := s.rules.Policy
+	return p != nil && (p.Before != nil || p.Choose != nil)
+}
+
+// retry decides the first try that has been requeued and could be.
+func (s *reference) retry() (*call, error) {
+	s.forgetRetries()
+	for _, c := range s.retries {
+		if len(s.failed) > 0 {
+			break
+		}
+		if s.barred(c) {
+			continue
+		}
+		if decided, err := s.decide(c); decided {
+			return c, err
+		}
+		break
+	}
+	return nil, nil
+}
+
+// forgetRetries forgets those that have left.
+func (s *reference) forgetRetries() {
+	s.retries = filter(s.retries, func(c *call) bool { return slices.Contains(s.gate, c) })
+}
+
+// letIn moves requests inside, in order of arrival, until one may start, a guard over
+// waiting counts opens or something fails; or all of them, for a policy that compares. A
+// try is decided and returned.
 func (s *reference) letIn() (c *call, err error, moved bool) {
-	for {
+	for together := -1; ; { // its requests start by one decision
 		i := slices.IndexFunc(s.gate, func(c *call) bool { return !s.barred(c) })
 		if s.rules.AllCompatible && i >= 0 && s.gate[i].try {
 			// It is decided when all the others are in, and nobody inside can start.
@@ -998,24 +1050,58 @@ func (s *reference) letIn() (c *call, err error, moved bool) {
 				return nil, nil, true
 			}
 		}
-		if i < 0 {
+		if i < 0 || together >= 0 && (s.gate[i].op != together || s.gate[i].try) {
 			return nil, nil, moved
 		}
-		c, moved = s.gate[i], true
-		if c.try {
+		if c = s.gate[i]; c.try {
 			decided, err := s.decide(c)
 			if !decided {
 				return nil, nil, true
 			}
 			return c, err, true
 		}
+		if !moved {
+			s.older = s.entered // those that are let in from here on come together
+		}
+		moved = true
 		s.gate = slices.Delete(s.gate, i, i+1)
 		if latest := s.latest[s.line(c)]; c.pos <= latest {
 			c.pos = max(s.entered, latest) + 1
+			s.older = c.pos
 		}
 		s.enter(c)
 		if s.countOpened() || len(s.failed) > 0 {
 			return nil, nil, true
+		}
+		if !s.compares() && s.scoped(c.op) && s.each(c.op) {
+			if open := s.mayBeOpen(c); len(s.failed) > 0 {
+				return nil, nil, true
+			} else if !open {
+				continue
+			}
+		}
+		switch tries := filter(s.gate, func(c *call) bool { return c.try }); {
+		case s.compares() || s.isKnownFalse(c):
+		case len(tries) > 0 && !s.rules.AllCompatible:
+			s.refuseBehind(c, tries)
+			return nil, nil, true
+		case s.op(c).Kind == kernel.Function && !s.conflict(c.op, c.op):
+			together = c.op
+		default:
+			return nil, nil, true
+		}
+	}
+}
+
+// refuseBehind refuses those tries that c comes before and conflicts with, if it starts now.
+func (s *reference) refuseBehind(c *call, tries []*call) {
+	if s.pick() != c || len(s.failed) > 0 {
+		return
+	}
+	slices.SortStableFunc(tries, func(a, b *call) int { return cmp.Compare(a.op, b.op) })
+	for _, t := range tries {
+		if t.came > c.came && s.clash(t, c) && !s.inner(t) && !s.barred(t) {
+			s.fail(t, &kernel.Refused{Operation: s.op(t).Name, Behind: s.op(c).Name})
 		}
 	}
 }
@@ -1097,10 +1183,12 @@ func (s *reference) wouldWait(c *call) error {
 	for op := range s.rules.Operations {
 		failed := len(s.failed)
 		due := func(w *call) bool { return !s.rules.AllCompatible || s.precedes(w, c) }
+		// follows: w has been let in to be compared, or c has kept an older place.
+		follows := func(w *call) bool { return c.came == 0 && w.pos > c.pos && !s.atBound(w) }
 		switch {
 		case !s.conflict(c.op, op) || s.inner(c) || !slices.ContainsFunc(s.waiting(op), due):
 		case s.scoped(op):
-			if s.anyOpen(op, func(w *call) bool { return due(w) && s.clash(c, w) }) {
+			if s.anyOpen(op, func(w *call) bool { return due(w) && !follows(w) && s.clash(c, w) }) {
 				return behind(op)
 			}
 			if len(s.failed) > failed {
@@ -1114,8 +1202,10 @@ func (s *reference) wouldWait(c *call) error {
 			if some {
 				return behind(op)
 			}
-		case s.firstOpen(op) != nil:
-			return behind(op)
+		default:
+			if w := s.firstOpen(op); w != nil && !follows(w) {
+				return behind(op)
+			}
 		}
 	}
 	if w := s.aheadAtGate(c); w != nil && !s.inner(c) {

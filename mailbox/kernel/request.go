@@ -38,7 +38,7 @@ type Request struct {
 	marks      marks
 
 	// Try requests never wait inside: once nothing that runs conflicts with
-	// them they start, or fail with *Refused.
+	// them they start, or fail with *Refused. So do they when they are requeued.
 	Try bool
 	// Patient requests wait at the door if their queue is full and its bound says
 	// so; others are refused.

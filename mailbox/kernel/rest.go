@@ -11,6 +11,9 @@ package kernel
 // rest notes that nothing more can start.
 func (k *Kernel) rest() {
 	k.rests++
+	if !k.Runs() {
+		k.older = k.entered // the guards of all inside are false
+	}
 	k.settled = k.step
 	k.rested = k.inputs()
 }
@@ -97,4 +100,5 @@ func (k *Kernel) join(r *Request) {
 	k.register(r)
 	k.hasToWait(r)
 	k.enter(r, one|indoors)
+	k.older = k.entered
 }

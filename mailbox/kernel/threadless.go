@@ -62,10 +62,7 @@ func (k *Kernel) Man(r *Request) {
 	if k.barsSurely(r) {
 		k.hasToWait(r)
 	}
-	r.state = AtGate
-	if q.gate.insert(r); q.gate.first == q.gate.last {
-		k.gated.join(r.Op)
-	}
+	k.toGate(q, r)
 }
 
 // Strand says that nobody gets a thread before the next input: those who do not wait for one

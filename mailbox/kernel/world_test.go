@@ -78,7 +78,7 @@ func (w *world) drawOrder() order {
 			return a.op < b.op
 		}},
 		{policy: byNumber, first: greater},
-		{policy: kernel.LIFO, first: func(a, b *call, _ int) bool { return a.pos > b.pos }},
+		{policy: kernel.LIFO, first: func(a, b *call, _ int) bool { return a.arrival > b.arrival }},
 		{policy: kernel.Ranked, first: func(a, b *call, _ int) bool { return a.rank < b.rank }},
 		{policy: &kernel.Policy{Name: "large arguments first", Within: true, Fallible: true, Before: func(a, b *kernel.Request, _ int) (bool, error) {
 			return a.Record.(*call).arg > b.Record.(*call).arg, fail()
@@ -421,7 +421,7 @@ func (w *world) look() {
 		if w.rules.Operations[l.op].Family {
 			n = w.k.WaitingAt(l.op, l.key)
 		}
-		if n == 0 && !(last.refuted && w.atGate(l.op)) {
+		if n == 0 && (w.rules.Operations[l.op].Family || !w.atGate(l.op)) {
 			delete(w.told, l)
 		} else if n > 0 {
 			last.refuted = false
