@@ -99,7 +99,9 @@ const (
 // Try is Call for who does not want to wait: neither for a guard nor behind a
 // request that comes first. It may still wait until the object can decide, that
 // is for what runs; so it takes a context. If the request would have to wait it
-// fails with a *RefusedError, which matches ErrRefused and carries the reason.
+// fails with a *RefusedError, which matches ErrRefused and carries the reason. If its
+// body asks for a requeue the same holds for the next turn: the error is then a
+// *RequeuedError around that.
 func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, error) {
 	return op.start(ctx, o, arg, trying, nil)
 }
@@ -167,6 +169,7 @@ const (
 	calling manner = iota
 	trying
 	hopping    // calling, for a request that has been requeued from another object; see requeue.go
+	retrying   // trying, likewise
 	attempting // trying, for select.go
 	selecting  // calling, only if the object is free and the guard holds; see select.go
 	sending
@@ -174,6 +177,9 @@ const (
 	telling
 	answering // telling, with a reply; see message.go
 )
+
+// tries reports whether the request does not wait.
+func (m manner) tries() bool { return m == trying || m == retrying || m == attempting }
 
 // passage is what there is to say of a request on its way, besides how it is made,
 // its result and its error. It is nil if nobody asks and there is nothing to say.
@@ -360,7 +366,7 @@ func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, 
 		if falsePart := op.ask(o, arg); falsePart != "" {
 			at = finished
 			switch how {
-			case trying, attempting, selecting:
+			case trying, retrying, attempting, selecting:
 				return r, op.common().refused(&o.core, falsePart, how, p)
 			}
 			return op.queue(ctx, o, arg, falsePart, how, p, nil)
@@ -843,7 +849,7 @@ func (t *common) prepare(o *core, r *mailbox.Request, how manner) {
 func (t *common) prepared(r *mailbox.Request, how manner) {
 	r.Ticket, r.Told = how == beginning, how >= telling
 	r.Answers(false) // see charge
-	r.Try, r.Patient = how == trying || how == attempting, false
+	r.Try, r.Patient = how.tries(), false
 }
 
 // queue is the way through the kernel. If falsePart is not empty the caller has

@@ -34,10 +34,13 @@ const (
 //	}
 //
 // The step that ends the body puts the request behind those that wait inside, and
-// before those that arrived while the body ran; it never blocks. Caller and context
-// stay the same. If the context has ended or ends before the operation starts, or
-// the request fails otherwise while it waits, the caller gets a *RequeuedError,
-// which lists the bodies that have run. A body may be requeued any number of times.
+// before those that arrived while the body ran: if the guard holds, it starts before
+// another request is let in. It never blocks. Caller and context stay the same. If the
+// context has ended or ends before the operation starts, or the request fails
+// otherwise while it waits, the caller gets a *RequeuedError, which lists the bodies
+// that have run. A request that does not wait, as it was made by Try or by Select with
+// Otherwise, does not wait here either: it fails so, around a *RefusedError. A body may
+// be requeued any number of times.
 //
 // The compiler refuses a target whose result is of another type. (Requeuing is from
 // Ada, where its parameters must be the same, too; ARM 9.5.4.)
@@ -80,8 +83,8 @@ type turn[R any] interface {
 	// guard holds. It returns the mark of the object afterwards, which is 0 if the
 	// object has been given back.
 	here(at *core, w, mark uint64) (r R, now uint64, ok bool, err error)
-	// there makes the turn at another object, like a call, up to the next such turn.
-	there(ctx context.Context, ran mailbox.Turns) (R, error)
+	// there makes the turn at another object, hopping or retrying, up to the next such turn.
+	there(ctx context.Context, how manner, ran mailbox.Turns) (R, error)
 }
 
 // Error implements error. It is seen only by a body that calls another one as a
@@ -236,12 +239,16 @@ func (s *stay) todo() job { return s.job }
 // arrive meanwhile are outside. That nobody waits is certain: w says that nobody
 // did, and whoever has come since makes the swap fail by which the object is marked
 // with the next operation.
+//
+// Between two turns a call looks at its context, and is left to the kernel if that has
+// ended. What was sent makes some turns only, as its sender waits for none.
 func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p *passage) (r R, err error) {
 	l := op.leaving(ctx, o, arg)
 	ran := p.turns() // before the one that l is about
-	for mark := op.mark; w == op.idle && o.class.filters == nil; {
+	turns := 0
+	for mark := op.mark; w == op.idle && o.class.filters == nil; turns++ {
 		next, ok := h.(turn[R])
-		if !ok {
+		if !ok || how >= sending && turns == sentTurns || o.ends(ctx, h, l) {
 			break
 		}
 		r, mark, ok, err = next.here(&o.core, w, mark)
@@ -260,10 +267,13 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 			l.Lend = false // it has yet to go on
 			o.leave(l)
 			ran.Add(&o.box, l.Op)
-			if how == hopping {
-				return r, &departure{next, ran} // who travels already goes on: no stack grows
+			switch {
+			case how == hopping || how == retrying:
+				return r, &departure{next, ran} // travel, which has called this, goes on: no stack grows
+			case how.tries():
+				return travel(ctx, next, retrying, ran)
 			}
-			return travel(ctx, next, ran)
+			return travel(ctx, next, hopping, ran)
 		}
 	}
 	now := mailbox.Now()
@@ -273,6 +283,28 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 		return op.took(c, now)
 	}
 	return r, err
+}
+
+// sentTurns is how many turns in a row a request that was sent makes on the goroutine of
+// its sender, after the first.
+const sentTurns = 16
+
+// ends reports whether the context has ended of a request that asks for a hop, and which
+// may be withdrawn. The caller has the object, and gives it back as l says if a context
+// panics that is a user's own.
+func (o *core) ends(ctx context.Context, h hopper, l mailbox.Leaving) bool {
+	if _, how := h.target(); how&Commit != 0 {
+		return false
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			o.box.Yield(l)
+		}
+	}()
+	err := ctx.Err()
+	returned = true
+	return err != nil
 }
 
 // ranHere carries on when a turn has been made here, or has panicked. It returns the
@@ -367,10 +399,10 @@ func (t *common) failedHere(o *core, state int, mark uint64, value any, err *err
 	o.box.Yield(mailbox.Leaving{Op: mailbox.Marked(mark), Changed: true}) // the turn before
 }
 
-// travel takes a call to other objects, one after another.
-func travel[R any](ctx context.Context, next turn[R], ran mailbox.Turns) (R, error) {
+// travel takes a call, hopping or retrying, to other objects, one after another.
+func travel[R any](ctx context.Context, next turn[R], how manner, ran mailbox.Turns) (R, error) {
 	for {
-		r, err := next.there(ctx, ran)
+		r, err := next.there(ctx, how, ran)
 		d, ok := err.(*departure)
 		if !ok {
 			return r, err
@@ -389,8 +421,8 @@ type departure struct {
 func (*departure) Error() string { return "sluice: a departure" }
 
 // there implements turn.
-func (h *hop[T, A, R]) there(ctx context.Context, ran mailbox.Turns) (R, error) {
-	return h.op.start(ctx, h.o, h.arg, hopping, &passage{history: &history{ran: ran}})
+func (h *hop[T, A, R]) there(ctx context.Context, how manner, ran mailbox.Turns) (R, error) {
+	return h.op.start(ctx, h.o, h.arg, how, &passage{history: &history{ran: ran}})
 }
 
 // target implements hopper.

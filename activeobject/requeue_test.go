@@ -67,11 +67,10 @@ func answers(n int) mission {
 	return func(d *desk) (int, error) { d.ran = append(d.ran, fmt.Sprint(n)); return n, nil }
 }
 
-// ways are the ways of making a request whose result is waited for.
+// ways are the ways of making a request that may wait, and whose result is waited for.
 func ways[A any](op *activeobject.Operation[desk, A, int], o *activeobject.Object[desk]) map[string]func(ctx context.Context, arg A) (int, error) {
 	return map[string]func(ctx context.Context, arg A) (int, error){
 		"call": func(ctx context.Context, arg A) (int, error) { return op.Call(ctx, o, arg) },
-		"try":  func(ctx context.Context, arg A) (int, error) { return op.Try(ctx, o, arg) },
 		"send": func(ctx context.Context, arg A) (int, error) { return op.Send(ctx, o, arg).Await(background) },
 		"begin": func(ctx context.Context, arg A) (int, error) {
 			ticket := op.Begin(ctx, o, arg)

@@ -97,8 +97,8 @@ func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	r.track().ran.Add(r.box.Load(), r.Op)
 	r.rare.hop = nil
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
-	// It is refused by a full queue: nobody's thread waits at a door for it.
-	r.Op, r.Key, r.Claim, r.Try, r.Patient = h.Op, h.Key, h.Claim, false, false
+	// A Try stays one. Any is refused by a full queue: no thread waits at a door for it.
+	r.Op, r.Key, r.Claim, r.Patient = h.Op, h.Key, h.Claim, false
 	if !h.Keep {
 		r.since = now
 	}
