@@ -315,7 +315,7 @@ func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *pa
 	case o.class.filters != nil:
 		return 0, filtering, nil
 	}
-	if t.leafed && t.looks&guards.AtWaiting == 0 && !t.strays(o, how) {
+	if t.leafed && t.looks&guards.AtWaiting == 0 && !t.strays(o, how) && mailbox.Tamed(ctx) {
 		if key != nil {
 			if err := t.checkKey(o, key); err != nil {
 				return 0, outside, p.failed(err)
@@ -468,7 +468,7 @@ func (op *Operation[T, A, R]) leaving(ctx context.Context, o *Object[T], arg A) 
 }
 
 func (t *common) left(ctx context.Context, opens kernel.Opener) mailbox.Leaving {
-	return mailbox.Leaving{Op: t.index, Changed: t.changed, Lend: mailbox.ChainOf(ctx) == nil, Opens: opens}
+	return mailbox.Leaving{Op: t.index, Changed: t.changed, Lend: mailbox.Outside(ctx), Opens: opens}
 }
 
 // ask asks the guard, for the goroutine that has taken the object, or about a request.
@@ -855,6 +855,10 @@ func (t *common) prepared(r *mailbox.Request, how manner) {
 // queue is the way through the kernel. If falsePart is not empty the caller has
 // taken the object, and found the guard false; the object is given back.
 func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p *passage, f *filtered) (r R, err error) {
+	if falsePart != "" && !mailbox.Tamed(ctx) {
+		op.common().putBack(&o.core) // before ctx is asked anything
+		falsePart = ""
+	}
 	now := mailbox.Now()
 	c := op.record(ctx, o, arg, how, now)
 	c.call.filtered = f

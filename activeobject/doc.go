@@ -83,6 +83,7 @@ type (
 	StoppedError  = mailbox.StoppedError
 	RefusedError  = mailbox.RefusedError
 	PanicError    = mailbox.PanicError
+	ContextError  = mailbox.ContextError
 	GuardError    = mailbox.GuardError
 	ExitError     = mailbox.ExitError
 	DeadlockError = mailbox.DeadlockError

@@ -122,6 +122,25 @@ func (f *filtered) done(err error) {
 	}
 }
 
+// admit has a request that comes from another object pass the interceptors of this one, and
+// returns the context with which it goes on, tamed; nil if it fails.
+func (t *common) admit(ctx context.Context, o *core, c *call, arg any) (tame context.Context, err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := mailbox.Panicked(recover()); v != nil { // of the context: see queue
+			tame, err = nil, &mailbox.ContextError{Request: o.Name() + "." + t.name, Value: v, Stack: debug.Stack()}
+		}
+	}()
+	if ctx, err = c.admit(ctx, t.seen(ctx, o, arg), o); err == nil {
+		tame = mailbox.Tame(ctx)
+	}
+	returned = true
+	return tame, err
+}
+
 // admit calls Queue of the interceptors of an object to which the request comes, and
 // returns the context with which it goes on.
 func (c *call) admit(ctx context.Context, seen Intercepted, o *core) (context.Context, error) {

@@ -183,7 +183,7 @@ func (c *call) answer(rec record, o *core, r *mailbox.Request, err error) {
 	switch {
 	case c.sender == nil && err == nil:
 	case c.sender != nil && o.answerAsked(c.sender, rec):
-	case actor.IsRequest(c.sender) && (err != nil && err == r.Context().Err() || c.lost()):
+	case actor.IsRequest(c.sender) && (r.Lapsed(err) || c.lost()):
 		// It was withdrawn, as its asker has been told that the context has ended, or has
 		// a reply from somebody else.
 	default:

@@ -86,7 +86,7 @@ func (o *core) decided(what string, about mailbox.Failure) {
 // body returned is a result, and forgotten with it.
 func (o *core) unheard(err error) {
 	switch causeOf(err).(type) {
-	case *mailbox.StoppedError, *mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *KeyError, *BadRequeueError:
+	case *mailbox.StoppedError, *mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *mailbox.ContextError, *KeyError, *BadRequeueError:
 		o.unanswered(err)
 	}
 }

@@ -205,7 +205,7 @@ func (s *stay) board(from *core, how Requeuing, home record) (_ *mailbox.Hop, er
 	if o.class.filters != nil && o != from {
 		s.Admit = func(r *mailbox.Request) (context.Context, error) {
 			_, c, _ := home.parts()
-			return c.admit(r.Context(), t.seen(r.Context(), o, s.job.Argument()), o)
+			return t.admit(r.Context(), o, c, s.job.Argument())
 		}
 	}
 	return &s.Hop, nil
@@ -215,7 +215,7 @@ func (s *stay) board(from *core, how Requeuing, home record) (_ *mailbox.Hop, er
 func boarded(body mailbox.Body, r *mailbox.Request, box *mailbox.Mailbox) {
 	s := body.(*stay)
 	if t, o := s.job.site(); !t.leafed || o.class.filters != nil {
-		s.ctx = r.Inside(r.Context(), box)
+		s.ctx = r.InsideAgain(box)
 	}
 }
 
@@ -240,15 +240,16 @@ func (s *stay) todo() job { return s.job }
 // did, and whoever has come since makes the swap fail by which the object is marked
 // with the next operation.
 //
-// Between two turns a call looks at its context, and is left to the kernel if that has
-// ended. What was sent makes some turns only, as its sender waits for none.
+// Between two turns a request looks at its context, and is left to the kernel if that has
+// ended, or is not one that may be asked while the object is held. What was sent makes some
+// turns only, as its sender waits for none.
 func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p *passage) (r R, err error) {
 	l := op.leaving(ctx, o, arg)
 	ran := p.turns() // before the one that l is about
-	turns := 0
-	for mark := op.mark; w == op.idle && o.class.filters == nil; turns++ {
+	tame, tamed, turns := ctx, mailbox.Tamed(ctx), 0
+	for mark := op.mark; w == op.idle && o.class.filters == nil && tamed; turns++ {
 		next, ok := h.(turn[R])
-		if !ok || how >= sending && turns == sentTurns || o.ends(ctx, h, l) {
+		if !ok || how >= sending && turns == sentTurns || ends(ctx, h) {
 			break
 		}
 		r, mark, ok, err = next.here(&o.core, w, mark)
@@ -262,7 +263,10 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 			return r, err
 		}
 	}
-	if how < sending && o.travels(ctx, h) {
+	if !tamed {
+		tame = o.tame(ctx, l)
+	}
+	if how < sending && o.travels(tame, h) {
 		if next, ok := h.(turn[R]); ok {
 			l.Lend = false // it has yet to go on
 			o.leave(l)
@@ -277,8 +281,8 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 		}
 	}
 	now := mailbox.Now()
-	c := op.record(ctx, o, arg, how, now)
-	err = op.common().wait(ctx, &o.core, c, l, ran, h, how, now, p)
+	c := op.record(tame, o, arg, how, now)
+	err = op.common().wait(tame, &o.core, c, l, ran, h, how, now, p)
 	if how < sending {
 		return op.took(c, now)
 	}
@@ -289,22 +293,25 @@ func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w
 // its sender, after the first.
 const sentTurns = 16
 
-// ends reports whether the context has ended of a request that asks for a hop, and which
-// may be withdrawn. The caller has the object, and gives it back as l says if a context
-// panics that is a user's own.
-func (o *core) ends(ctx context.Context, h hopper, l mailbox.Leaving) bool {
-	if _, how := h.target(); how&Commit != 0 {
-		return false
-	}
-	returned := false
+// ends reports whether the context, which is tame, has ended of a request that asks for a
+// hop, and which may be withdrawn.
+func ends(ctx context.Context, h hopper) bool {
+	_, how := h.target()
+	return how&Commit == 0 && ctx.Err() != nil
+}
+
+// tame is mailbox.Tame for a goroutine that has the object, in which its body has run and asked
+// for a requeue. If ctx does not return, the object is given back.
+func (o *core) tame(ctx context.Context, l mailbox.Leaving) context.Context {
+	asked := false
 	defer func() {
-		if !returned {
-			o.box.Yield(l)
+		if !asked {
+			o.leave(l)
 		}
 	}()
-	err := ctx.Err()
-	returned = true
-	return err != nil
+	ctx = mailbox.Tame(ctx)
+	asked = true
+	return ctx
 }
 
 // ranHere carries on when a turn has been made here, or has panicked. It returns the

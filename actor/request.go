@@ -137,6 +137,7 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 	if err := ctx.Err(); err != nil {
 		return failed[any](err)
 	}
+	tame := mailbox.Tame(ctx) // or else it would be asked by who settles the request
 	actors, err := s.open()
 	if err != nil {
 		return failed[any](err)
@@ -159,8 +160,8 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 	}()
 	actors.Root.Send(to, &l.envelope)
 	sent = true
-	if ctx.Done() != nil && !r.Settled() {
-		unwatch := context.AfterFunc(ctx, r.expire)
+	if tame.Done() != nil && !r.Settled() {
+		unwatch := context.AfterFunc(tame, r.expire)
 		r.unwatch.Store(&unwatch)
 		if r.Settled() {
 			unwatch()
@@ -172,7 +173,7 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 // expire fails the request because its context has ended, unless it has a reply.
 func (r *asked) expire() {
 	if r.system.desk.leave(r.place) {
-		r.settle(nil, r.ctx.Err())
+		mailbox.Ended(r.ctx, "a message to "+r.target.Id, func(err error) { r.settle(nil, err) })
 	}
 }
 

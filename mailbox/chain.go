@@ -19,6 +19,7 @@ type Frame struct {
 	box    *Mailbox
 	op     int
 	over   atomic.Bool // the body has returned
+	tame   bool        // the context that it is made from is: see Tame
 	parked bool        // its thread is idle meanwhile, and not counted: see Fan; guarded by mu of the box
 	node   *node       // guarded by graph; nil as long as neither the body nor one that it has called has waited
 }
@@ -104,12 +105,23 @@ func (f *Frame) Value(key any) any {
 // box: ctx with a link added to its call chain. A request that is posted begins a
 // chain of its own: its sender does not wait for it, unless by Await.
 func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
-	f := &Frame{Context: ctx, r: r, box: box, op: r.Op}
+	f := &Frame{Context: ctx, r: r, box: box, op: r.Op, tame: Tamed(ctx)}
 	if r.called() {
 		f.parent = ChainOf(ctx)
 	}
 	if outer, ok := ctx.(*Frame); ok {
 		f.Context = outer.Context // or else it would take longer to ask, the deeper the chain
+	}
+	r.frame = f
+	return f
+}
+
+// InsideAgain is Inside for a request that has been handed in, and has another turn. It may be
+// called with mu held.
+func (r *Request) InsideAgain(box *Mailbox) context.Context {
+	f := &Frame{Context: wild(r.ctx), r: r, box: box, op: r.Op, tame: wild(r.ctx) == r.ctx}
+	if r.called() {
+		f.parent = ChainOf(r.ctx)
 	}
 	r.frame = f
 	return f
@@ -135,7 +147,10 @@ func (r *Request) Left() {
 // ChainOf returns the innermost link of the call chain that ctx belongs to, or
 // nil outside of any object.
 func ChainOf(ctx context.Context) *Frame {
-	f, _ := ctx.Value(frameKey{}).(*Frame)
+	f, tame := innermost(ctx)
+	if !tame {
+		f, _ = ctx.Value(frameKey{}).(*Frame)
+	}
 	if f != nil && f.over.Load() {
 		return nil // left behind by that body: nobody waits for it
 	}

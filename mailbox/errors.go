@@ -92,6 +92,29 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
+// ContextError fails a request whose context panicked when it was asked, or called
+// runtime.Goexit; then the value is nil. It was asked why it had ended, the request having been
+// posted; or on the way to another object. A call's context that panics does so out of the call.
+type ContextError struct {
+	Request string // object and operation, or the address of the actor
+	Value   any
+	Stack   []byte
+}
+
+// Error implements error.
+func (e *ContextError) Error() string {
+	if e.Value == nil {
+		return fmt.Sprintf("sluice: the context of %s ended its goroutine (runtime.Goexit)", e.Request)
+	}
+	return fmt.Sprintf("sluice: the context of %s panicked: %v", e.Request, e.Value)
+}
+
+// Unwrap returns the panic's value if it is an error.
+func (e *ContextError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // GuardError fails the requests whose guard panicked. None of them ran.
 type GuardError struct {
 	Object    string

@@ -622,19 +622,21 @@ func (m *Mailbox) next(may func(*kernel.Request) bool) (r *Request, err error) {
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
 			m.dismiss(r)
-			r.lapsed, err = r.trail() == nil, gone
+			r.lapses()
+			err = gone
 		case err == nil && m.config.Fan != nil && !may(next):
 			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since we looked
 			m.dismiss(r)
 			if err = r.gone(); err != nil {
-				r.lapsed = r.trail() == nil
+				r.lapses()
 			} else {
 				err = &kernel.Refused{Operation: m.config.Rules.Operations[r.Op].Name}
 			}
 		case gone != nil:
 			k.Withdraw(next)
 			m.dismiss(r)
-			r.lapsed, err = r.trail() == nil, gone
+			r.lapses()
+			err = gone
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)
 		}

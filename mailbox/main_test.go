@@ -31,12 +31,13 @@ const (
 // room is a shared object as a mailbox sees it.
 type room struct {
 	mailbox.Mailbox
-	open  atomic.Bool
-	asked atomic.Int32
-	order []string // who ran; guarded by the object
-	ended func()   // called by Ended, if not nil
-	named func()   // called by Name, once, if not nil
-	fails error    // of the guard over the state, if not nil
+	open   atomic.Bool
+	asked  atomic.Int32
+	order  []string // who ran; guarded by the object
+	ended  func()   // called by Ended, if not nil
+	named  func()   // called by Name, once, if not nil
+	fails  error    // of the guard over the state, if not nil
+	asking func()   // called by the guard, if not nil
 }
 
 // Ended implements mailbox.Host.
@@ -59,6 +60,9 @@ func (r *room) Name() string {
 
 func (r *room) answer() string {
 	r.asked.Add(1)
+	if r.asking != nil {
+		r.asking()
+	}
 	if r.open.Load() {
 		return ""
 	}

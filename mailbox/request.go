@@ -34,7 +34,7 @@ type Request struct {
 	Body Body
 	kernel.Request
 
-	ctx     context.Context          // its caller's
+	ctx     context.Context          // its caller's, tamed (T1)
 	since   time.Duration            // when it arrived, on Now's clock
 	frame   *Frame                   // of a body that may call other objects
 	vigils  atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
@@ -59,7 +59,7 @@ type Request struct {
 
 	granted bool // the token says: the object is yours, run; or, of one that fans out, run
 	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
-	lapsed  bool // its context ended before any body ran
+	lapsed  lapse
 	ends    bool // ctx may end
 
 	committed bool // may not be withdrawn any more
@@ -77,6 +77,14 @@ type Request struct {
 
 	Completion // of a Post
 }
+
+// lapse says what is known of the end of a request's context.
+type lapse uint8
+
+const (
+	early   lapse = 1 << iota // it came before any body ran
+	unasked                   // the context is yet to be asked for its error (T3)
+)
 
 // replies says what waits for the reply to a request that is told.
 type replies uint8
@@ -206,7 +214,12 @@ func (r *Request) at(m *Mailbox) {
 func (r *Request) Recycle() { r.Home().Recycle() }
 
 // Context returns the context of the request's caller.
-func (r *Request) Context() context.Context { return r.ctx }
+func (r *Request) Context() context.Context { return wild(r.ctx) }
+
+// Lapsed reports whether err, with which the request has ended, is that of its context.
+func (r *Request) Lapsed(err error) bool {
+	return err != nil && (r.lapsed&early != 0 || err == r.ctx.Err())
+}
 
 // lock locks the mailbox that the request is in, and returns it.
 func (r *Request) lock() *Mailbox {
@@ -223,6 +236,10 @@ func (r *Request) lock() *Mailbox {
 // fail keeps err as the result of the request, which is not to run. What it is
 // about has the exclusion.
 func (r *Request) fail(err error) {
+	if err == errEnded {
+		r.lapsed |= unasked
+		return
+	}
 	if mayName(err) {
 		err = Named(r.box.Load().host.Name(), err)
 	}
@@ -234,8 +251,37 @@ func (r *Request) fail(err error) {
 
 // lapse is fail for a request whose context has ended.
 func (r *Request) lapse(err error) {
-	r.lapsed = r.trail() == nil
+	r.lapses()
 	r.fail(err)
+}
+
+// lapses notes that the context of r has ended, before it is failed.
+func (r *Request) lapses() {
+	if r.lapsed = 0; r.trail() == nil {
+		r.lapsed = early
+	}
+}
+
+// conclude fails a request whose context has yet to be asked why it has ended. It is called
+// by the caller's goroutine, which holds nothing.
+func (r *Request) conclude() {
+	if r.lapsed&unasked != 0 {
+		r.lapsed &^= unasked
+		r.fail(ended(r.ctx))
+	}
+}
+
+// conclusion is conclude and settle for a request that was posted, on a worker.
+type conclusion Request
+
+// Run implements Task.
+func (c *conclusion) Run() {
+	r := (*Request)(c)
+	r.lapsed &^= unasked
+	Ended(r.ctx, r.box.Load().nameOf(r), func(err error) {
+		r.fail(err)
+		r.settle()
+	})
 }
 
 // gone returns the error of the request's context, if that has ended, or the request has a
@@ -485,8 +531,9 @@ func (m *Mailbox) over(r *Request) bool {
 
 // Prepare makes r a new request, which is about to be handed in.
 func (r *Request) Prepare(ctx context.Context, now time.Duration) {
-	r.ctx, r.ends, r.since = ctx, ctx.Done() != nil, now
-	r.granted, r.ended, r.committed, r.lapsed = false, false, false, false
+	r.ctx = Tame(ctx)
+	r.ends, r.since = r.ctx.Done() != nil, now
+	r.granted, r.ended, r.committed, r.lapsed = false, false, false, 0
 }
 
 // present makes r a request of this object. The caller holds mu.
@@ -626,7 +673,7 @@ func giveWay(backlog int) {
 func (r *Request) heed() {
 	if r.ends && r.unwatch == nil {
 		ctx := r.ctx // it may go on with another one
-		r.unwatch = context.AfterFunc(ctx, func() { r.withdrawAll(ctx.Err()) })
+		r.unwatch = context.AfterFunc(ctx, func() { r.withdrawAll(ctx.Err(), true) })
 	}
 }
 
@@ -684,9 +731,9 @@ func (m *Mailbox) reconsider() {
 
 // WithdrawAll withdraws a posted request and completes it with err, unless it
 // runs or has ended already, or has been told, and so cannot be taken back.
-func (r *Request) WithdrawAll(err error) bool { return !r.Told && r.withdrawAll(err) }
+func (r *Request) WithdrawAll(err error) bool { return !r.Told && r.withdrawAll(err, false) }
 
-func (r *Request) withdrawAll(err error) bool {
+func (r *Request) withdrawAll(err error, ended bool) bool {
 	if r.Record == nil { // never; but so the processor fetches what the kernel looks at while it still waits for the box
 		return false
 	}
@@ -698,6 +745,9 @@ func (r *Request) withdrawAll(err error) bool {
 	}
 	if !m.withdraw(r) {
 		return false
+	}
+	if ended {
+		r.lapses()
 	}
 	r.fail(err)
 	r.settle()
@@ -740,9 +790,15 @@ func (r *Request) settle() {
 	if r == nil {
 		return
 	}
-	if r.hop() != nil && !r.called() {
-		r.move()
-		return
+	if !r.called() {
+		switch {
+		case r.hop() != nil:
+			r.move()
+			return
+		case r.lapsed&unasked != 0:
+			r.box.Load().config.Workers.Dispatch((*conclusion)(r))
+			return
+		}
 	}
 	if r.ends && r.unwatch != nil { // the second is out of the way, and nil if ends is false
 		r.unwatch()

@@ -34,8 +34,8 @@ type Hop struct {
 	Commit bool
 	// Admit, if it is not nil, is called before the request leaves for another object:
 	// with no lock held, on its caller's goroutine if that waits for it, and else on a
-	// worker. The request goes on with the context that it returns; or it fails, with
-	// the error, having left, but not arrived. It must not panic.
+	// worker. The request goes on with the context that it returns, which is tame; or it
+	// fails, with the error, having left, but not arrived. It must not panic.
 	Admit func(r *Request) (context.Context, error)
 	// Board is called, with the Body, before the request waits.
 	Board func(body Body, r *Request, box *Mailbox)
@@ -133,7 +133,7 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 }
 
 // follow takes a called request, whose body has asked for another object, there,
-// as often as it does. It runs on the caller's goroutine, which nobody else knows
+// as often as it does, and concludes it when it has ended. It runs on the caller's goroutine, which nobody else knows
 // of meanwhile: the request is in no queue, and its token has been taken.
 func (r *Request) follow() {
 	for h := r.hop(); h != nil; h = r.hop() {
@@ -145,11 +145,12 @@ func (r *Request) follow() {
 		m, err := r.depart(ctx, err)
 		if err != nil {
 			r.fail(err)
-			return
+			break
 		}
 		r.ended = false
 		m.call(r, m.engage(), "")
 	}
+	r.conclude()
 }
 
 // depart takes r, whose body has asked for another object, there, with the context
@@ -164,7 +165,7 @@ func (r *Request) depart(ctx context.Context, failed error) (*Mailbox, error) {
 	m := h.Box
 	from.mu.Lock()
 	r.underWay = false
-	if h.Admit != nil { // the context is another one
+	if h.Admit != nil && failed == nil { // the context is another one
 		if r.unwatch != nil {
 			r.unwatch()
 			r.unwatch = nil

@@ -174,7 +174,7 @@ func (s *Selection) Select(ctx context.Context) (int, error) {
 	}
 	won := s.winner.Load()
 	won.follow()
-	if won.lapsed {
+	if won.lapsed&early != 0 {
 		if err := ctx.Err(); err != nil {
 			return -1, err
 		}
@@ -204,7 +204,9 @@ func (s *Selection) handIn() {
 			return
 		}
 		if err := m.turnsAway(r); err != nil {
-			r.lapsed = m.closed == nil
+			if m.closed == nil {
+				r.lapses()
+			}
 			m.mu.Unlock()
 			if r.claim() {
 				r.retire()

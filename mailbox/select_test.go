@@ -9,36 +9,34 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// ending is a context that ends when it has been asked some times.
-type ending struct {
-	context.Context
-	left int
-}
-
-func (e *ending) Err() error {
-	if e.left--; e.left >= 0 {
-		return nil
-	}
-	return context.Canceled
-}
-
-// Whoever looks at the context last, as long as no body has run, the selection ends
-// with it, and has chosen nobody.
+// Whenever its context ends, as long as no body has run, the selection ends with it, and has
+// chosen nothing.
 func TestASelectionEndsWithItsContextWheneverThatIs(t *testing.T) {
-	for looks, ran := 0, 0; ran == 0; looks++ {
-		r := newRoom(mailbox.Config{})
-		ctx, cancel := context.WithCancel(background)
-		defer cancel()
-		v := r.visit(tidy, "v")
-		var s mailbox.Selection
-		s.Begin()
-		s.Add(&ending{ctx, looks}, &v.Request, &r.Mailbox, mailbox.Now(), false)
-		i, err := s.Select(&ending{ctx, 0})
-		if ran = v.ran; ran > 0 {
-			require.Greater(t, looks, 2)
-			break
+	for kind, own := range map[string]func(ctx context.Context) context.Context{
+		"of the context package": func(ctx context.Context) context.Context { return ctx },
+		"of the caller's":        func(ctx context.Context) context.Context { return strange{ctx} },
+	} {
+		for _, at := range []string{"before it is added", "before it is handed in", "while its guard is evaluated"} {
+			r := newRoom(mailbox.Config{})
+			r.open.Store(true)
+			ctx, cancel := context.WithCancel(background)
+			end := func(point string) {
+				if point == at {
+					cancel()
+				}
+			}
+			v := r.visit(pass, "v")
+			var s mailbox.Selection
+			s.Begin()
+			end("before it is added")
+			s.Add(own(ctx), &v.Request, &r.Mailbox, mailbox.Now(), false)
+			end("before it is handed in")
+			r.asking = func() { end("while its guard is evaluated") }
+			i, err := s.Select(own(ctx))
+			require.ErrorIs(t, err, context.Canceled, "%s, %s", kind, at)
+			require.Equal(t, -1, i, "%s, %s", kind, at)
+			require.Zero(t, v.ran, "%s, %s", kind, at)
+			cancel()
 		}
-		require.ErrorIs(t, err, context.Canceled, "after %d looks", looks)
-		require.Equal(t, -1, i, "after %d looks", looks)
 	}
 }
