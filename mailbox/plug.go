@@ -343,14 +343,11 @@ func (p *Plug) handle(message any) {
 			p.watchers.Remove(watcher)
 		}
 	case *proto.Terminated:
-		switch child := m.GetWho(); {
-		case child == nil:
+		if m.GetWho() == nil {
 			p.refuse(message, "names no actor")
-		case p.lives(child):
-			p.refuse(message, "is about "+child.Id+", which has not ended")
-		default:
-			p.invoke(message)
+			return
 		}
+		p.invoke(message)
 	case *proto.Failure:
 		if m == nil || m.Who == nil || m.RestartStats == nil {
 			p.refuse(message, "names no child, or not how often it has failed")
@@ -363,10 +360,10 @@ func (p *Plug) handle(message any) {
 }
 
 // lives reports whether a child has not ended, whatever a message says: it is registered until
-// then. If another process has its name by now, the child has ended.
+// then. If another process has its name by now, the child has ended. The caller holds context,
+// and goes on to hold it until the actor has forgotten the child: a new child of that name,
+// which Spawn adds under context, is not forgotten in its place.
 func (p *Plug) lives(child *proto.PID) bool {
-	p.context.Lock()
-	defer p.context.Unlock()
 	process, ok := p.living[child.Id].(*proto.ActorProcess) // others might not be comparable
 	if !ok {
 		return false
@@ -454,13 +451,16 @@ func (p *Plug) ending() bool {
 // object's suspension.
 func (p *Plug) invoke(message any) {
 	p.context.Lock()
-	before := p.restarting
+	before, lives := p.restarting, false
 	// Also if a strategy, or a process that it speaks to, panics or ends the goroutine.
 	defer func() {
 		value := recover()
 		p.invoked(before)
 		p.context.Unlock()
 		p.contain(value, fmt.Sprintf("handling a message of type %T", message))
+		if lives {
+			p.refuse(message, "is about a child that has not ended")
+		}
 	}()
 	switch m := message.(type) {
 	case *proto.Stop:
@@ -470,6 +470,9 @@ func (p *Plug) invoke(message any) {
 		p.life++
 		p.restarting, p.escalated = true, nil // the children are about to end
 	case *proto.Terminated:
+		if lives = p.lives(m.Who); lives {
+			return
+		}
 		p.died(m.Who.Id)
 		delete(p.living, m.Who.Id)
 	}
