@@ -128,7 +128,7 @@ func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 		"idle": settled, "mark": settled, "index": settled, "leafed": settled,
 		"species": remade, "self": remade,
 		"taker": own,
-		"name":  carried, "kind": carried, "guard": settled, "looks": settled, "changed": carried, "argument": carried,
+		"name":  carried, "kind": carried, "guard": settled, "looks": settled, "changed": carried, "argument": carried, "result": carried,
 		"family": carried, "keyed": carried, "opens": carried, "headOfLine": carried, "own": carried, "bound": carried,
 	}
 	got := map[string]string{}
