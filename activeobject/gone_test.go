@@ -31,7 +31,7 @@ var (
 	takeSlowly = activeobject.EntryCtx(cloakrooms, "take slowly", func(c *cloakroom, _ context.Context, _ activeobject.None) (int, error) {
 		return c.take(), nil
 	}).When("filled", (*cloakroom).filled)
-	takeLater = activeobject.Procedure(cloakrooms, "take later", func(_ *cloakroom, commit bool) (int, error) {
+	_ = activeobject.Procedure(cloakrooms, "take later", func(_ *cloakroom, commit bool) (int, error) {
 		if commit {
 			return takeItem.Requeue(activeobject.None{}, activeobject.Commit)
 		}

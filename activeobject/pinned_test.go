@@ -16,12 +16,12 @@ import (
 )
 
 // crate is what nothing may keep. (It is too large to share its memory with others.)
-type crate struct{ bytes [64]byte }
+type crate struct{ _ [64]byte }
 
 // vault is an object whose requests wait until it is open.
 type vault struct {
-	open  bool
-	bytes [64]byte
+	open bool
+	_    [64]byte
 }
 
 type vaults struct {

@@ -30,9 +30,9 @@ var (
 		l.open = open
 		return open, nil
 	})
-	pass = activeobject.Entry(locks, "pass", func(l *lock, n int) (int, error) { return n, nil }).
+	_ = activeobject.Entry(locks, "pass", func(l *lock, n int) (int, error) { return n, nil }).
 		When("open", func(l *lock) bool { return l.open })
-	hold = activeobject.ProcedureCtx(locks, "hold", func(_ *lock, _ context.Context, h holding) (activeobject.None, error) {
+	_ = activeobject.ProcedureCtx(locks, "hold", func(_ *lock, _ context.Context, h holding) (activeobject.None, error) {
 		close(h.entered)
 		<-h.let
 		return activeobject.None{}, nil
