@@ -39,6 +39,9 @@ func (k *Kernel) joinDoor(q *queue, r *Request) {
 // leaveDoor takes r away from the door.
 func (k *Kernel) leaveDoor(q *queue, r *Request) {
 	k.passCursors(r)
+	if q.door.unasked == r { // which may have no thread: see knockAt
+		q.door.unasked = r.next
+	}
 	switch {
 	case r.marks.has(bare):
 		q.door.bare--
@@ -50,8 +53,6 @@ func (k *Kernel) leaveDoor(q *queue, r *Request) {
 		if l.out.root == nil && l.tree.root == nil {
 			k.loosen(q, l)
 		}
-	case q.door.unasked == r:
-		q.door.unasked = r.next
 	}
 	q.door.remove(r)
 	q.doors--
