@@ -288,7 +288,7 @@ func TestTheContextOfAnArrivalElsewhereEndsTheWait(t *testing.T) {
 			},
 		}))
 		for range 3 { // what was told has a record that is used again
-			for name, make := range makings(t, s, ds, a) {
+			for name, make := range patient(makings(t, s, ds, a)) {
 				end := make(background, func(*desk) (int, error) { return ds.wait.RequeueTo(b, answers(1)) })
 				cancel := soon(t, s.system, cancels)
 				waiting(t, b, ds.wait, 1)

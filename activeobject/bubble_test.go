@@ -189,7 +189,7 @@ func TestADeadlineIsKeptAcrossRequeuesAndSelections(t *testing.T) {
 			b := activeobject.Must(activeobject.New(system, ds.Type, &desk{}, options...))
 			for _, to := range []*activeobject.Object[desk]{nil, b} {
 				late := func(*desk) (int, error) { return ds.late.RequeueTo(to, answers(1)) }
-				for name, way := range ways(ds.wait, a) {
+				for name, way := range patient(ways(ds.wait, a)) {
 					ctx, cancel := context.WithTimeout(background, time.Hour)
 					start := time.Now()
 					_, err := way(ctx, late)
