@@ -107,6 +107,13 @@ func (s *senders) bring(n int) {
 	require.NoError(s.t, err)
 }
 
+// left returns how many items there are.
+func (s *senders) left() int {
+	n, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
+	require.NoError(s.t, err)
+	return n
+}
+
 func TestARequestWhoseSenderHasGoneIsWithdrawnWhenItsTurnComes(t *testing.T) {
 	besideMessages(t, func(t *testing.T, s *senders) {
 		for _, op := range []*activeobject.Operation[cloakroom, activeobject.None, int]{takeItem, takeSlowly} {
@@ -130,9 +137,7 @@ func TestARequestWhoseSenderHasGoneIsWithdrawnWhenItsTurnComes(t *testing.T) {
 			s.lost(first)
 			s.lost(second)
 		}
-		left, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
-		require.NoError(t, err)
-		require.Zero(t, left)
+		require.Zero(t, s.left())
 	})
 }
 
@@ -145,9 +150,7 @@ func TestARequestWhoseSenderHasGoneBeforeItArrivesDoesNotRun(t *testing.T) {
 			s.lost(s.send(op, nil, gone))
 		}
 		s.lost(s.send("take", nil, proto.NewPID("$sluice", "7.7")))
-		left, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
-		require.NoError(t, err)
-		require.Equal(t, 1, left)
+		require.Equal(t, 1, s.left())
 	})
 }
 
@@ -158,9 +161,7 @@ func TestARequestWithoutASenderOrOneThatCannotBeKnownRuns(t *testing.T) {
 		objecttest.Waiting(t, s.o, takeItem, 2)
 		s.bring(3)
 		objecttest.Idle(t, s.o)
-		left, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
-		require.NoError(t, err)
-		require.Equal(t, 1, left)
+		require.Equal(t, 1, s.left())
 	})
 }
 
@@ -173,9 +174,7 @@ func TestARequestWhoseSenderHasGoneIsWithdrawnAfterARequeueUnlessItIsCommitted(t
 		require.NoError(t, s.root.StopFuture(client).Wait())
 		s.bring(2)
 		objecttest.Idle(t, s.o)
-		left, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
-		require.NoError(t, err)
-		require.Equal(t, 1, left)
+		require.Equal(t, 1, s.left())
 	})
 }
 
@@ -195,8 +194,6 @@ func TestARequestThatHasItsReplyIsWithdrawn(t *testing.T) {
 		objecttest.Waiting(t, s.o, takeItem, 1)
 		s.bring(1)
 		objecttest.Idle(t, s.o)
-		left, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
-		require.NoError(t, err)
-		require.Equal(t, 1, left)
+		require.Equal(t, 1, s.left())
 	})
 }

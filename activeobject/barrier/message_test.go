@@ -6,19 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/internal/patterntest"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/actor"
 )
-
-// ask sends an object the message that invokes an operation, and returns the reply.
-func ask(t *testing.T, system *actor.System, to *actor.PID, operation string, argument any) (any, error) {
-	t.Helper()
-	reply, err := system.Actors().Root.RequestFuture(to, &actor.Invoke{Operation: operation, Argument: argument}, patience).Result()
-	require.NoError(t, err)
-	require.IsType(t, &actor.Reply{}, reply)
-	r := reply.(*actor.Reply)
-	return r.Value, r.Err
-}
 
 // What a barrier asks of itself cannot be asked of it by message, in none of its states.
 func TestTheInternalOperationsOfABarrierCannotBeInvokedByMessage(t *testing.T) {
@@ -27,7 +18,7 @@ func TestTheInternalOperationsOfABarrierCannotBeInvokedByMessage(t *testing.T) {
 	refused := func(pid *actor.PID, operation string) {
 		t.Helper()
 		for _, argument := range forged {
-			_, err := ask(t, system, pid, operation, argument)
+			_, err := patterntest.Invoke(t, system, pid, operation, argument)
 			require.ErrorAs(t, err, new(*activeobject.MessageError), "%s(%v)", operation, argument)
 		}
 	}

@@ -7,20 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/internal/patterntest"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/activeobject/semaphore"
 	"github.com/sluice-go/sluice/actor"
 )
-
-// invoke sends an object the message that invokes an operation, and returns the reply.
-func invoke(t *testing.T, system *actor.System, to *actor.PID, operation string, argument any) (any, error) {
-	t.Helper()
-	reply, err := system.Actors().Root.RequestFuture(to, &actor.Invoke{Operation: operation, Argument: argument}, patience).Result()
-	require.NoError(t, err)
-	require.IsType(t, &actor.Reply{}, reply)
-	r := reply.(*actor.Reply)
-	return r.Value, r.Err
-}
 
 // The steps of an acquire at a barging semaphore make sense only in their order.
 func TestTheStepsOfAnAcquireCannotBeInvokedByMessage(t *testing.T) {
@@ -36,7 +27,7 @@ func TestTheStepsOfAnAcquireCannotBeInvokedByMessage(t *testing.T) {
 	}
 	for _, step := range []string{"take", "wait", "wait for one", "come back"} {
 		for _, argument := range []any{nil, activeobject.None{}, 0, 1, 2, true} {
-			_, err := invoke(t, system, s.Object().PID(), step, argument)
+			_, err := patterntest.Invoke(t, system, s.Object().PID(), step, argument)
 			require.ErrorAs(t, err, new(*activeobject.MessageError), "%s(%v)", step, argument)
 		}
 	}
@@ -55,7 +46,7 @@ func TestAnOversizedAcquireByMessageFailsAtOnceAsByHandle(t *testing.T) {
 			s := made(t)(build(system, 3, activeobject.Named("slots")))
 			fails := func(n int, want error) {
 				t.Helper()
-				_, err := invoke(t, system, s.Object().PID(), "acquire", n)
+				_, err := patterntest.Invoke(t, system, s.Object().PID(), "acquire", n)
 				require.Equal(t, want, err)
 				require.Equal(t, want, s.Acquire(background, n))
 			}
@@ -63,7 +54,7 @@ func TestAnOversizedAcquireByMessageFailsAtOnceAsByHandle(t *testing.T) {
 			require.ErrorAs(t, nonsense, new(*activeobject.ArgumentError))
 			fails(0, nonsense)
 			fails(4, &semaphore.SizeError{Semaphore: "slots", Permits: 4, Size: 3})
-			_, err := invoke(t, system, s.Object().PID(), "acquire", 3)
+			_, err := patterntest.Invoke(t, system, s.Object().PID(), "acquire", 3)
 			require.NoError(t, err)
 			waiting := s.SendAcquire(background, 2)
 			byMessage := system.Actors().Root.RequestFuture(s.Object().PID(), &actor.Invoke{Operation: "acquire", Argument: 2}, patience)

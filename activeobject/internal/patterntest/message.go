@@ -152,15 +152,24 @@ func (o *Object) check(t *testing.T, operation string, argument any, reply *acto
 	assert.Fail(t, "not in the table", "%s of %s", operation, o.name)
 }
 
+// Invoke sends an object the message that invokes an operation, and returns the reply.
+func Invoke(t *testing.T, system *actor.System, to *actor.PID, operation string, argument any) (any, error) {
+	t.Helper()
+	reply, err := system.Actors().Root.RequestFuture(to, &actor.Invoke{Operation: operation, Argument: argument}, patience).Result()
+	require.NoError(t, err)
+	require.IsType(t, &actor.Reply{}, reply)
+	r := reply.(*actor.Reply)
+	return r.Value, r.Err
+}
+
 // Complete requires that clients have invoked all operations of the table, and that other names
 // and other arguments are refused.
 func (o *Object) Complete(t *testing.T, system *actor.System) {
 	t.Helper()
 	refused := func(operation string, argument any) {
 		t.Helper()
-		reply, err := system.Actors().Root.RequestFuture(o.pid, &actor.Invoke{Operation: operation, Argument: argument}, patience).Result()
-		require.NoError(t, err)
-		require.ErrorAs(t, reply.(*actor.Reply).Err, new(*activeobject.MessageError), "%s(%v) of %s", operation, argument, o.name)
+		_, err := Invoke(t, system, o.pid, operation, argument)
+		require.ErrorAs(t, err, new(*activeobject.MessageError), "%s(%v) of %s", operation, argument, o.name)
 	}
 	type foreign struct{}
 	for _, d := range o.operations {
