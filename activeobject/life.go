@@ -92,7 +92,7 @@ func Supervising(strategy actor.Strategy) Option {
 //
 // The object's own Stop and Close, its supervisor, its parent, and every actor, context and
 // System of the process stop, poison and watch it as ever; except that a *PoisonPill or *Stop that
-// somebody has made, and sends as a message, is refused. Whether its requests are admitted is
+// is made by hand and sent as a message is refused. Whether its requests are admitted is
 // for an interceptor to say.
 func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
 

@@ -73,8 +73,8 @@ const (
 func ordered(o order) Option { return func(s *settings) { s.order, s.ordered = o, true } }
 
 // Fixed makes an order, such as LIFO(), one that cannot be changed: if an option before it
-// orders requests, too, New fails with *OptionError. It is for those who make objects to whose
-// meaning the order belongs, and hand on options of their users.
+// orders requests, too, New fails with *OptionError. It is for constructors of objects to whose
+// meaning the order belongs, and which hand on options of their users.
 func Fixed(order Option) Option {
 	if order == nil {
 		return wrong("Fixed", "is given nil: pass an order, such as ByArrival")

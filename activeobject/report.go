@@ -15,7 +15,7 @@ import (
 // idle, or if it is none in particular.
 //
 // It is logged by a worker (see System.Log), as a log handler is code that is not ours: the
-// functions here may be called by whoever has the object or its mailbox.
+// functions here may be called by a goroutine that holds the object or its mailbox.
 
 // report logs the failure of code that is the user's: it has panicked, or called
 // runtime.Goexit. It is called where that is found, and nowhere else, so that each failure
@@ -82,7 +82,7 @@ func (o *core) decided(what string, about mailbox.Failure) {
 	})
 }
 
-// unheard logs that a request failed which nobody waits for. An error that its
+// unheard logs that a request failed whose result nothing waits for. An error that its
 // body returned is a result, and forgotten with it.
 func (o *core) unheard(err error) {
 	switch causeOf(err).(type) {
@@ -91,7 +91,7 @@ func (o *core) unheard(err error) {
 	}
 }
 
-// unanswered logs the error of a request that nobody waits for, unless that was done
+// unanswered logs the error of a request whose result nothing waits for, unless that was done
 // where it failed.
 func (o *core) unanswered(err error) {
 	if !reported(causeOf(err)) {
@@ -107,7 +107,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// log logs an error that nobody else is told.
+// log logs an error that is told nowhere else.
 func (o *core) log(err error, attributes ...any) {
 	attributes = append([]any{"object", o.Name()}, attributes...)
 	o.class.system.Log(func(l *slog.Logger) { l.Error(err.Error(), attributes...) })

@@ -18,9 +18,9 @@ const replyAddress = "$sluice"
 // desk is where the messages arrive that are for no actor: replies to requests, and
 // the news of those that are watched. Each who expects one has a place, with an
 // address of its own: the number of the place, and that of the guest, which is random.
-// So a message for a guest who has left finds nobody, whoever sits there now; nor does
-// one that has come to another desk than it was meant for. Whoever takes a guest from
-// his place, under mu, is the only one who may tell him anything.
+// So a message for a guest that has left cannot reach a later guest of its place, nor can one
+// that has come to another desk than it was meant for. The goroutine that takes a guest from its
+// place, under mu, is the only one that may tell it anything.
 //
 // An address is a capability. Protoactor's remote hands in whatever a peer sends to the
 // address of a reply, so the numbers come from a cryptographic generator, seeded by the
@@ -235,8 +235,8 @@ func (d *desk) SendSystemMessage(pid *PID, message any) {
 	}
 }
 
-// contain logs a panic of whoever is told of a dead letter, such as the sender that it
-// names. It is deferred.
+// contain logs a panic of a process that is told of a dead letter, such as the sender that
+// it names. It is deferred.
 func (d *desk) contain() {
 	value := recover()
 	defer func() { _ = recover() }() // of a handler that panics

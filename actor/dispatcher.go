@@ -20,7 +20,7 @@ type Warm struct {
 	active int       // goroutines that have not ended
 	gone   chan struct{}
 
-	system *System // whose workers they are; nil if they are nobody's
+	system *System // whose workers they are; may be nil
 }
 
 type worker struct {

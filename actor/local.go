@@ -7,14 +7,14 @@ import (
 )
 
 // IsLocal reports whether a Stop, PoisonPill, Watch or Unwatch comes from this process. What
-// protoactor's remote hands in has been decoded from a wire. It runs nobody's code and waits
-// for nothing.
+// protoactor's remote hands in has been decoded from a wire. It runs no code of a user and
+// waits for nothing.
 //
 //   - Protoactor has one Stop and one PoisonPill with which a process stops and poisons
-//     actors, whoever asks for that: a context, a supervisor, an actor for its children, or an
+//     actors, for all that ask for that: a context, a supervisor, an actor for its children, or an
 //     object. Any other has been decoded, or made up by hand.
 //   - A Watch is local if its watcher is an actor that is registered here, or a watch of a
-//     System. Whoever has sent it, the news goes to no other machine.
+//     System. Whatever has sent it, the news goes to no other machine.
 //   - An Unwatch is local if the watcher could be, as that may have ended by now.
 func (s *System) IsLocal(message any) bool {
 	switch m := message.(type) {

@@ -80,6 +80,6 @@ func spawn(actors *proto.ActorSystem, parent Spawner, props *Props, name string)
 // Nowhere returns an address for an object of the given name that has no actor, and cannot
 // get one any more. No actor has it, here or elsewhere; what is sent to it is a dead letter.
 func Nowhere(name string) *PID {
-	// Nobody is at this place of the desk: the numbers of guests are random.
+	// There is no guest at this place of the desk: the numbers of guests are random.
 	return proto.NewPID(replyAddress, name)
 }

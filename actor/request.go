@@ -294,8 +294,8 @@ func (s *System) Answer(sender *PID, value any, err error) bool {
 
 // Respond sends the result of a request that came by message to the sender, as a
 // *Reply. If err is not nil there is no value. Without a sender it is a dead letter. A
-// sender that panics is logged: it may be anything that a message names, and whoever
-// has delivered that is not to perish of it.
+// sender that panics is logged: it may be anything that a message names, and the
+// goroutine that has delivered that is not to perish of it.
 func (s *System) Respond(sender *PID, value any, err error) {
 	if s.Answer(sender, value, err) {
 		return

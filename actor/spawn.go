@@ -143,8 +143,8 @@ func CanGuard(s Strategy) bool { return s != nil && reflect.ValueOf(s).Comparabl
 type guardian struct{ strategy Strategy }
 
 // HandleFailure implements protoactor's SupervisorStrategy. The child is asking for it
-// in this very call, and so has not ended; if there is no such child, somebody else has
-// made the message up.
+// in this very call, and so has not ended; if there is no such child, the message
+// has been made up.
 func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
 	plug := mailbox.PlugOf(actors, child)
 	if plug == nil {

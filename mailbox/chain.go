@@ -66,7 +66,7 @@ var pending atomic.Int64
 
 // edge says that the body from waits for the goal. The bodies that it was called from wait
 // with it, and have no edge of their own for that (a call that found its object idle never
-// had to wait): whoever follows what one of these waits for goes down to those that it has
+// had to wait): to follow what one of these waits for is to go down to those that it has
 // called. A body with several edges waits for all of them. One that waits for any of several
 // has one edge, to a Join of these.
 type edge struct {

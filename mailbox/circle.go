@@ -10,7 +10,7 @@ import (
 //
 // A wait that begins closes a circle if what it waits for cannot end before the caller's own
 // chain goes on. There has been no circle before: so each leads through the new edge, out of
-// the chain by what it waits for, and back into it by somebody else's wait for something that
+// the chain by what it waits for, and back into it by another body's wait for something that
 // the chain keeps. Hence two questions, of which either answer "no" will do:
 //
 //	 does a wait lead into the chain?             where does the new one lead?

@@ -11,8 +11,8 @@ import (
 
 // Receiver is the shared object as protoactor sees it.
 type Receiver interface {
-	// Receive takes a user message. Its header may be nil or empty. Sender is nil if nobody
-	// expects a reply.
+	// Receive takes a user message. Its header may be nil or empty. Sender is nil if no
+	// reply is expected.
 	Receive(message any, header proto.ReadonlyMessageHeader, sender *proto.PID)
 	// Halt ends the object; the channel is closed when its last body has
 	// returned.
@@ -35,7 +35,7 @@ type Subject interface {
 	// whether its actor is to restart. If not, the object has seen to what follows.
 	Renew() bool
 	// Admits reports whether a Stop, PoisonPill, Watch or Unwatch is for the object. It is
-	// asked by the goroutine that sends the message, and runs nobody's code.
+	// asked by the goroutine that sends the message, and runs no code of a user.
 	Admits(message any) bool
 	// Decided says that the object is resumed, restarted or stopped, since its supervisor
 	// has decided about the failure; or that it is restarted for the sake of others, and
@@ -105,8 +105,8 @@ type Plug struct {
 	// goroutine, and the turn is not the only one that comes (see Spawn). It is not
 	// held while anything is waited for, nor while a factory, a strategy, a watcher, or what
 	// makes a child runs (see Outside): these may come back. The parent of an actor that ends
-	// may hear of that while it is held; but whoever comes to one that has been told to end
-	// does not wait for it. It is locked until there is an invoker.
+	// may hear of that while it is held; but a goroutine that comes to one that has been
+	// told to end does not wait for it. It is locked until there is an invoker.
 	context    sync.Mutex
 	life       int                      // counts the restarts, and the end
 	restarting bool                     // the actor waits for the end of its children

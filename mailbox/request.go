@@ -91,7 +91,7 @@ type replies uint8
 
 const (
 	answered replies = 1 << iota // the sender of the message that it came by
-	followed                     // somebody may wait for what follows from it
+	followed                     // a body may wait for what follows from it
 )
 
 // rare is what few requests have. It belongs to whom the request belongs to.

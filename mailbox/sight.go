@@ -1,8 +1,6 @@
 package mailbox
 
-import (
-	"time"
-)
+import "time"
 
 // How long a body has run is found out by looking twice, as nothing on the way of a request
 // reads the clock: a look notes what runs, and the next one finds the note, unless another run
@@ -79,7 +77,7 @@ func (m *Mailbox) reveal(now time.Duration) {
 	}
 	if w := m.Word.Load(); w&wide != 0 && w>>laneAt != 0 && m.engage() {
 		m.fanned().crowd = &sighting{at: now} // there was none, as the object was wide
-		m.release()                           // there is nothing to decide: nobody waits
+		m.release()                           // there is nothing to decide: nothing waits
 	}
 }
 

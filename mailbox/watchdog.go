@@ -7,9 +7,9 @@ import (
 )
 
 // The watchdog looks for requests that wait too long, and for bodies that run too long. A timer
-// goes off when the next of those that wait is due, or after Patience, whichever is first: so who
-// comes meanwhile is looked at in time, and need not set it. A look at an object at which nothing
-// runs and nobody waits is a few loads; and nothing is asked of those that come and go in between.
+// goes off when the next of those that wait is due, or after Patience, whichever is first: so a
+// request that comes meanwhile is looked at in time, and need not set it. A look at an object at
+// which nothing runs or waits is a few loads; and nothing is asked of those that come and go in between.
 
 // watch sets the timer.
 func (m *Mailbox) watch() {
