@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/mailbox"
 	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
@@ -28,23 +29,33 @@ func newUndeclared[T any](t *Type[T]) (u undeclared[T]) {
 	u.do = undeclaredOperation(t, n, kernel.Entry, "do")
 	u.view = undeclaredOperation(t, n+1, kernel.Function, "view")
 	u.until = undeclaredOperation(t, n+2, kernel.Function, "until")
-	u.do.own, u.view.own = true, true
+	u.do.info.own, u.view.info.own = true, true
 	return u
 }
 
 func undeclaredOperation[T any](t *Type[T], index int, kind kernel.Kind, name string) *Operation[T, adhoc[T], None] {
 	op := newOperation[T, adhoc[T], None](t)
-	op.kind, op.name, op.changed = kind, name, kind != kernel.Function
+	op.info.kind, op.info.name, op.info.changed = kind, name, kind != kernel.Function
 	op.leaf = func(s *T, a adhoc[T]) (None, error) {
 		if a.f == nil {
 			return None{}, nil
 		}
 		return None{}, a.f(s)
 	}
-	op.parts = []guards.Guard[T, adhoc[T]]{guards.Carried("its guard", func(a adhoc[T]) guards.Guard[T, None] { return a.guard })}
-	op.family, op.key = true, func(a adhoc[T], _ bool) (any, bool) { return a.guard.ID(), true }
-	op.settle(index)
+	op.parts = []guards.Guard[T, adhoc[T]]{guards.Of("its guard", guards.AtArgument, func(s *T, a adhoc[T]) string { return a.guard.Ask(s, None{}) })}
+	op.info.family, op.key = true, func(a adhoc[T], _ bool) (any, bool) { return a.guard.ID(), true }
+	settle(op, index)
 	return op
+}
+
+// carried returns the invocation of a request that carries its guard, if it is one.
+func carried[T any](body mailbox.Body) (*invocation[T, adhoc[T], None], bool) {
+	c, ok := body.(*request)
+	if !ok {
+		return nil, false
+	}
+	in, ok := c.in.(*invocation[T, adhoc[T], None])
+	return in, ok
 }
 
 // Do runs f at the object as a procedure would be: for a change of the state that

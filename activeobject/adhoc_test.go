@@ -153,9 +153,8 @@ func TestTwoPartsThatAreLikeEachOtherAreNotMixedUp(t *testing.T) {
 	type pair struct{ left, right dam }
 	typ := activeobject.NewType[pair]("pair")
 	wet := guards.When("wet", (*dam).wet)
-	none := func(n None) None { return n }
-	left := guards.Adapt(wet, func(p *pair) *dam { return &p.left }, none)
-	right := guards.Adapt(wet, func(p *pair) *dam { return &p.right }, none)
+	left := guards.Part(wet, func(p *pair) *dam { return &p.left })
+	right := guards.Part(wet, func(p *pair) *dam { return &p.right })
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &pair{})
 		l := async(func() (None, error) { return None{}, o.Until(background, left) })

@@ -92,8 +92,8 @@ func (a *Audit) diff(before, after string) string {
 func (o *Object[T]) askTwice(op int, body mailbox.Body, ask func() (falsePart string)) (falsePart string, err error) {
 	a, d := o.class.audit, o.class.rule(op)
 	e := &ImpureError{Object: o.Name(), Operation: d.Name, Guard: d.Guard}
-	if c, ok := body.(*request[T, adhoc[T], None]); ok {
-		e.Guard = c.arg.guard.Name() // which it carries
+	if in, ok := carried[T](body); ok {
+		e.Guard = in.arg.guard.Name()
 	}
 	before := a.Fingerprint(o.state)
 	falsePart = ask()
@@ -118,15 +118,15 @@ func said(falsePart string) string {
 	return fmt.Sprintf("no (%q)", falsePart)
 }
 
-// audited runs the body of a function, and finds out whether it changes the state.
-func (t *common) audited(o *core, ctx context.Context, j job, place any, home record) error {
-	a := o.class.audit
-	state := o.box.Host().(interface{ shown() any }).shown()
+// applyAudited runs the body of a function, and finds out whether it changes the state.
+func (c *request) applyAudited(t turn, ctx context.Context) error {
+	a := t.o.class.audit
+	state := t.o.box.Host().(interface{ shown() any }).shown()
 	before := a.Fingerprint(state)
-	err := j.apply(ctx, place, home)
+	err := c.apply(t.in, t.o, ctx)
 	if after := a.Fingerprint(state); before != after {
-		home.keep(nil)
-		return a.found(&ImpureError{Object: o.Name(), Operation: t.name,
+		c.keep(nil)
+		return a.found(&ImpureError{Object: t.o.Name(), Operation: t.op.name,
 			Problem: "a function changed the state", Diff: a.diff(before, after)})
 	}
 	return err

@@ -35,7 +35,7 @@ func BenchmarkSelect(b *testing.B) {
 		channels := make([]chan int64, k)
 		objects := make([]*activeobject.Object[pigeonhole], k)
 		cases := make([]activeobject.Alternative, k)
-		takes := make([]*activeobject.Case[pigeonhole, None, int64], k)
+		takes := make([]*activeobject.Case[int64], k)
 		system := actor.NewSystem()
 		b.Cleanup(func() { system.Close(ctx) })
 		for i := range k {

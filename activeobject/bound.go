@@ -49,13 +49,17 @@ func Unbounded() Option { return func(s *settings) { s.bound = kernel.Bound{} } 
 // otherwise it is like the option Bounded. It returns the operation, and panics if
 // the bound is negative or the overflow none of Refuse, DropOldest and Wait.
 func (op *Operation[T, A, R]) Bounded(n int, overflow Overflow) *Operation[T, A, R] {
+	op.info.boundBy(n, overflow)
+	return op
+}
+
+func (op *operationInfo) boundBy(n int, overflow Overflow) {
 	switch {
 	case n < 0:
-		panic(fmt.Sprintf("%s gets the bound %d: it must not be negative", op.common().where(), n))
+		panic(fmt.Sprintf("%s gets the bound %d: it must not be negative", op.where(), n))
 	case overflow < Refuse || overflow > Wait:
-		panic(op.common().where() + " gets a bound but is not told what to do with one too many: pass Refuse, DropOldest or Wait")
+		panic(op.where() + " gets a bound but is not told what to do with one too many: pass Refuse, DropOldest or Wait")
 	}
-	defer op.common().declaring("a bound")()
+	defer op.declaring("a bound")()
 	op.bound = kernel.Bound{Max: n, Overflow: overflow}
-	return op
 }

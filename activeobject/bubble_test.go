@@ -74,7 +74,7 @@ func TestObjectsWorkInsideBubblesAndOutsideInTurn(t *testing.T) {
 			cancel()
 
 			other := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, options...))
-			cases := []*activeobject.Case[dam, None, int]{ts.drain.Case(o, None{}), ts.drainCtx.Case(other, None{})}
+			cases := []*activeobject.Case[int]{ts.drain.Case(o, None{}), ts.drainCtx.Case(other, None{})}
 			ctx, cancel = context.WithTimeout(background, 10*time.Millisecond)
 			_, err = activeobject.Select(ctx, cases[0], cases[1])
 			require.ErrorIs(t, err, context.DeadlineExceeded)

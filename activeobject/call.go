@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime/debug"
-	"sync"
-	"time"
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
@@ -35,42 +33,47 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	// a guarded call costs over a mutex. The deferred function captures only what
 	// it needs to clean up: every word more costs.
 	w := o.box.Word.Load()
-	if w&^mailbox.Parked != op.idle || ctx.Err() != nil || !o.box.Word.CompareAndSwap(w, w|op.mark) {
-		return op.enter(ctx, o, arg, calling, nil)
+	if w&^mailbox.Parked != op.info.idle || ctx.Err() != nil || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
+		r, _, err = enter(op, ctx, o, arg, calling, nil)
+		return r, err
 	}
 	at := asking
 	defer func() {
 		if at != finished {
-			op.common().caught(&o.core, at, mailbox.Panicked(recover()), &err)
+			op.info.caught(&o.core, at, mailbox.Panicked(recover()), &err)
 		}
 	}()
 	if op.plain != nil {
 		if !op.plain(o.state) {
-			at = finished // with the object, which queue gives back
-			return op.queue(ctx, o, arg, op.guard, calling, nil, nil)
+			at = finished // with the object, which wait gives back
+			r, _, err = wait(op, ctx, o, arg, op.info.guard, calling, nil)
+			return r, err
 		}
 	} else if op.single != nil {
 		if !op.single(o.state, arg) {
 			at = finished
-			return op.queue(ctx, o, arg, op.guard, calling, nil, nil)
+			r, _, err = wait(op, ctx, o, arg, op.info.guard, calling, nil)
+			return r, err
 		}
-	} else if op.guard != "" {
+	} else if op.info.guard != "" {
 		if falsePart := op.guarded.Ask(o.state, arg); falsePart != "" {
 			at = finished
-			return op.queue(ctx, o, arg, falsePart, calling, nil, nil)
+			r, _, err = wait(op, ctx, o, arg, falsePart, calling, nil)
+			return r, err
 		}
 	}
 	at = running
 	r, err = op.leaf(o.state, arg)
 	if err != nil {
-		if h, ok := err.(hopper); ok {
+		if q, ok := err.(*requeue); ok {
 			at = finished // with the object, which onward gives back
-			return op.onward(ctx, o, arg, w, h, calling, nil)
+			r, _, err = onward(op, ctx, o, arg, w, q, calling, nil)
+			return r, err
 		}
 	}
 	at = releasing
 	watched := nobody
-	if w != op.idle && op.changed {
+	if w != op.info.idle && op.info.changed {
 		// Others wait. If they all wait for one guard, it is at hand.
 		switch {
 		case o.watch == nil:
@@ -81,8 +84,8 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 			watched = closed
 		}
 	}
-	if watched > 0 || !o.box.Word.CompareAndSwap(w|op.mark, w) {
-		op.release(ctx, o, arg, watched, &at)
+	if watched > 0 || !o.box.Word.CompareAndSwap(w|op.info.mark, w) {
+		release(op, ctx, o, arg, watched, &at)
 	}
 	at = finished
 	return r, err
@@ -103,7 +106,8 @@ const (
 // body asks for a requeue the same holds for the next turn: the error is then a
 // *RequeuedError around that.
 func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, error) {
-	return op.start(ctx, o, arg, trying, nil)
+	r, _, err := start(op, ctx, o, arg, trying, nil)
+	return r, err
 }
 
 // Send hands in the request and returns the future of its result. If ctx ends
@@ -111,10 +115,9 @@ func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, 
 // with the context's error. A body that cannot start at once, or that may block,
 // runs on another goroutine.
 func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Future[R] {
-	var p passage
-	r, err := op.start(ctx, o, arg, sending, &p)
-	if p.record != nil {
-		return actor.Promised(&p.record.(*request[T, A, R]).pending)
+	r, c, err := start(op, ctx, o, arg, sending, nil)
+	if c != nil {
+		return actor.Promised[R](&c.pending)
 	}
 	return actor.Settled(r, err)
 }
@@ -123,10 +126,9 @@ func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Fut
 // which costs no allocation if ctx cannot end, whether the request has to wait or
 // not. (A body that takes a context costs that context.)
 func (op *Operation[T, A, R]) Begin(ctx context.Context, o *Object[T], arg A) Ticket[R] {
-	var p passage
-	r, err := op.start(ctx, o, arg, beginning, &p)
-	if p.record != nil {
-		return actor.Ticketed(&p.record.(*request[T, A, R]).pending)
+	r, c, err := start(op, ctx, o, arg, beginning, nil)
+	if c != nil {
+		return actor.Ticketed[R](&c.pending)
 	}
 	return actor.Issued(r, err)
 }
@@ -139,7 +141,7 @@ func (op *Operation[T, A, R]) Begin(ctx context.Context, o *Object[T], arg A) Ti
 // failed (*KeyError); or an interceptor's Queue has refused it, with its own error,
 // panicked (*PanicError), or returned a context that had ended.
 func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) error {
-	_, err := op.start(ctx, o, arg, telling, nil)
+	_, _, err := start(op, ctx, o, arg, telling, nil)
 	return err
 }
 
@@ -158,20 +160,18 @@ func (e *TypeError) Error() string {
 }
 
 // foreign returns the error for an object that does not have the operation.
-func (t *common) foreign(o *core) error {
-	return &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: t.name, Declared: t.species.name}
+func (op *operationInfo) foreign(o *core) error {
+	return &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.species.name}
 }
 
-// manner is how a request is made.
-type manner uint8
+// mode is how a request is made.
+type mode uint8
 
 const (
-	calling manner = iota
+	calling mode = iota
 	trying
-	hopping    // calling, for a request that has been requeued from another object; see requeue.go
-	retrying   // trying, likewise
-	attempting // trying, for select.go
-	selecting  // calling, only if the object is free and the guard holds; see select.go
+	attempting // trying, for Select
+	selecting  // calling, only if the object is free and the guard holds; for Select
 	sending
 	beginning // sending, for a ticket
 	telling
@@ -179,72 +179,23 @@ const (
 )
 
 // tries reports whether the request does not wait.
-func (m manner) tries() bool { return m == trying || m == retrying || m == attempting }
+func (how mode) tries() bool { return how == trying || how == attempting }
 
-// passage is what there is to say of a request on its way, besides how it is made,
-// its result and its error. It is nil if nobody asks and there is nothing to say.
-//
-// Each Send clears one, so it is small: what only others need is the history.
-type passage struct {
-	// record is that of a request that was sent or begun, or came by message, and is
-	// still on its way. (If it came by message nobody may touch that: it may have
-	// ended since.)
-	record record
-	// history is that of a request that comes from other objects, or came by message,
-	// or is a case of Select; of others it is nil.
-	history *history
-}
-
-// history is what has gone before a request, and what has become of it.
-type history struct {
-	letter letter        // the message that it came by
-	ran    mailbox.Turns // the bodies that have run, of a request that comes from other objects
-	// undone says of a request that has failed that no body has run for it here.
-	undone bool
-	// over says that its body has returned result and err: see keep.
-	over   bool
+// callState is what there is to say of a request while a goroutine makes it.
+type callState struct {
+	posted bool // it is on its way, or has ended since; if it came by message it sees to the reply
+	letter      // the message that it came by
+	over   bool // its body has returned result and err: see keep
 	result any
 	err    error
 }
 
-// past returns the history of the request, or nil.
-func (p *passage) past() *history {
-	if p == nil {
-		return nil
-	}
-	return p.history
-}
+// keep keeps what the body of a request that came by message has returned, or that its guard has
+// failed. The goroutine that has run it is about to give the object back, and, serving others, may
+// lend itself to a body that ends it; or the guard has ended it. The reply is due all the same.
+func (s *callState) keep(result any, err error) { s.over, s.result, s.err = true, result, err }
 
-// turns returns the bodies that have run before.
-func (p *passage) turns() (ran mailbox.Turns) {
-	if h := p.past(); h != nil {
-		ran = h.ran
-	}
-	return ran
-}
-
-// failed returns the error of a request for which no body has run here.
-func (p *passage) failed(err error) error {
-	h := p.past()
-	if h == nil {
-		return err
-	}
-	h.undone = true
-	return h.ran.Failed(err)
-}
-
-// keep keeps what the body of a request that came by message has returned, or that its
-// guard has failed. Whoever has run it is about to give the object back, and, serving
-// others, may lend himself to a body that ends his goroutine; or the guard has ended it.
-// The reply is due all the same. It is not inlined into what every operation has of its own.
-//
-//go:noinline
-func (p *passage) keep(result any, err error) {
-	h := p.history
-	h.over, h.result, h.err = true, result, err
-}
-
-// How far perform has come.
+// How far the goroutine has come that has taken an object.
 const (
 	finished = iota
 	asking
@@ -252,192 +203,260 @@ const (
 	releasing
 )
 
-// start is enter, for an object that is probably idle.
-func (op *Operation[T, A, R]) start(ctx context.Context, o *Object[T], arg A, how manner, p *passage) (R, error) {
+// start makes a request of an object that is probably idle. If it returns a request, that is
+// on its way; of one that was told it must not be touched, as it may have ended since. The state is
+// nil for a request that did not come by message.
+//
+// (This and the other functions that know the types are no methods, which would be compiled
+// twice.)
+func start[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how mode, s *callState) (R, *request, error) {
 	w := o.box.Word.Load()
-	if ctx.Err() != nil || w&^mailbox.Parked != op.idle || !o.box.Word.CompareAndSwap(w, w|op.mark) {
-		return op.enter(ctx, o, arg, how, p)
+	if ctx.Err() != nil || w&^mailbox.Parked != op.info.idle || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
+		return enter(op, ctx, o, arg, how, s)
 	}
-	return op.perform(ctx, o, arg, w, how, p)
+	return perform(op, ctx, o, arg, w, how, s)
 }
 
-// enter is the way of every request but the Call that finds the object idle.
-func (op *Operation[T, A, R]) enter(ctx context.Context, o *Object[T], arg A, how manner, p *passage) (r R, err error) {
-	if how == calling && p == nil && o.box.Word.Load()&mailbox.Wide != 0 {
-		if r, err, in := op.beside(ctx, o, arg); in {
-			return r, err
-		}
+// enter is the way of every request that does not find the object idle.
+//
+//go:noinline
+func enter[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how mode, s *callState) (r R, c *request, err error) {
+	if own := op.info.in(&o.core); own != &op.info && own != nil {
+		return start(own.prototype.(*invocation[T, A, R]).op, ctx, o, arg, how, s)
 	}
-	if o.class.typ != op.species {
-		if heir := op.heir(&o.core); heir != nil {
-			return heir.start(ctx, o, arg, how, p)
-		}
+	var key func() (key any, equal bool)
+	if op.info.keyed {
+		key = func() (any, bool) { return op.key(arg, false) }
 	}
-	var key keyer
-	if op.keyed {
-		key = func(boxed bool) (any, bool) { return op.key(arg, boxed) }
-	}
-	w, on, err := op.common().door(ctx, &o.core, how, key, p)
-	var f *filtered
-	switch on {
-	case inside:
-		return op.perform(ctx, o, arg, w, how, p)
-	case filtering:
-		if f, err = op.common().pass(ctx, &o.core, arg); err == nil {
-			ctx = f.ctx
-		}
-	}
-	if err != nil {
-		return r, err
-	}
-	return op.queue(ctx, o, arg, "", how, p, f)
-}
-
-// way is how a request goes on that has not found the object idle.
-type way uint8
-
-const (
-	outside   way = iota // through the kernel, unless there is an error
-	inside               // the object has been taken
-	filtering            // past the interceptors
-)
-
-// door finds out how a request goes on that has not found the object idle. If it has
-// taken the object it returns the word that it has found. Key is nil if no key has to
-// be looked at before.
-func (t *common) door(ctx context.Context, o *core, how manner, key keyer, p *passage) (w uint64, on way, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, outside, p.failed(err)
-	}
+	w, taken, err := op.info.take(ctx, &o.core, how, key)
 	switch {
-	case o.class.typ != t.species:
-		return 0, outside, p.failed(t.foreign(o))
-	case o.class.filters != nil:
-		return 0, filtering, nil
+	case err != nil:
+		return r, nil, err
+	case taken:
+		return perform(op, ctx, o, arg, w, how, s)
 	}
-	if t.leafed && t.looks&guards.AtWaiting == 0 && !t.strays(o, how) && mailbox.Tamed(ctx) {
-		if key != nil {
-			if err := t.checkKey(o, key); err != nil {
-				return 0, outside, p.failed(err)
-			}
-		}
-		if w, ok := o.box.Take(t.mark); ok {
-			if err := ctx.Err(); err != nil { // it ended while we spun
-				t.putBack(o)
-				return 0, outside, p.failed(err)
-			}
-			// The word that we swapped says whether anybody waits in a line. If nobody did,
-			// nobody does: who comes finds the object taken.
-			if t.headOfLine && w&mailbox.Recheck != 0 {
-				t.putBack(o)
-				return 0, outside, nil
-			}
-			return w, inside, nil
-		}
-	}
-	return 0, outside, nil
-}
-
-// strays reports whether a leaf's request is to keep off the fast path: there may be a line
-// to wait in; or the object fans out, and the request is to run on another goroutine.
-func (t *common) strays(o *core, how manner) bool {
-	if o.class.config.Fan != nil {
-		return how >= sending
-	}
-	return t.headOfLine && o.box.Word.Load()&mailbox.Recheck != 0
+	return wait(op, ctx, o, arg, "", how, s)
 }
 
 // perform carries out a leaf operation on the calling goroutine, which has taken
 // the object, found the word w, and now gives the object back; or, if the guard
-// is false, queues the request.
-func (op *Operation[T, A, R]) perform(ctx context.Context, o *Object[T], arg A, w uint64, how manner, p *passage) (r R, err error) {
+// is false, has the request wait.
+//
+//go:noinline
+func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w uint64, how mode, s *callState) (r R, c *request, err error) {
 	at := asking
-	counted := o.class.config.Counted
 	defer func() {
 		if at != finished {
-			op.common().caught(&o.core, at, mailbox.Panicked(recover()), &err)
-			o.performed(at, how, p, &err)
+			op.info.caught(&o.core, at, mailbox.Panicked(recover()), &err)
+			if s != nil && at == asking {
+				s.keep(nil, err)
+			}
+			o.told(how, &err)
 		}
 	}()
-	if op.guard != "" {
-		if counted {
-			o.box.Count(op.index, false, 1)
-		}
-		if falsePart := op.ask(o, arg); falsePart != "" {
+	if op.info.guard != "" {
+		op.info.asked(&o.core, w)
+		if falsePart := op.evaluate(o.state, arg); falsePart != "" {
 			at = finished
-			switch how {
-			case trying, retrying, attempting, selecting:
-				return r, op.common().refused(&o.core, falsePart, how, p)
+			if how == trying {
+				return r, nil, op.info.refused(&o.core, falsePart)
 			}
-			return op.queue(ctx, o, arg, falsePart, how, p, nil)
+			return wait(op, ctx, o, arg, falsePart, how, s)
 		}
 	}
 	at = running
 	r, err = op.leaf(o.state, arg)
 	if err != nil {
-		if h, ok := err.(hopper); ok {
+		if q, ok := err.(*requeue); ok {
 			at = finished
-			return op.onward(ctx, o, arg, w, h, how, p)
+			return onward(op, ctx, o, arg, w, q, how, s)
 		}
 	}
 	at = releasing
-	if w != op.idle || !o.box.Word.CompareAndSwap(w|op.mark, w) {
-		if how == answering {
-			p.keep(r, err)
+	if !op.info.gone(&o.core, w) {
+		if s != nil {
+			s.keep(r, err)
 		}
-		op.release(ctx, o, arg, unasked, &at)
+		release(op, ctx, o, arg, unasked, &at)
 	}
 	at = finished
 	if how == telling {
 		err = nil
 	}
-	return r, err
+	return r, nil, err
 }
 
-// performed completes the error of a perform that has been caught.
-func (o *core) performed(at int, how manner, p *passage, err *error) {
-	if at == asking {
-		*err = p.failed(*err)
-		if how == answering {
-			p.keep(nil, *err)
+// wait makes a request by its record. If falsePart is not empty the calling goroutine has
+// taken the object, and found the guard false; the object is given back.
+//
+//go:noinline
+func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, falsePart string, how mode, s *callState) (r R, c *request, err error) {
+	c = requestOf(op, ctx, &o.core, arg, how)
+	var own callState
+	if s == nil {
+		s = &own
+	} else {
+		c.with().letter = s.letter
+	}
+	if c.arrive(ctx, falsePart, how, nil, s); s.posted {
+		return r, c, nil
+	}
+	r, err = outcome(op, c)
+	return r, nil, err
+}
+
+// onward carries on with a request whose body, run by the calling goroutine, has
+// asked for a requeue. The goroutine has the object, in which it found the word w, and
+// it is given back here.
+//
+//go:noinline
+func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w uint64, q *requeue, how mode, s *callState) (r R, c *request, err error) {
+	c = requestOf(op, ctx, &o.core, arg, how)
+	var own callState
+	if s == nil {
+		s = &own
+	} else {
+		c.with().letter = s.letter
+	}
+	var ran mailbox.Turns
+	if c.onward(ctx, w, q, how, &ran, s); s.posted {
+		return r, c, nil
+	}
+	r, err = outcome(op, c)
+	return r, nil, err
+}
+
+// release gives the object back when that takes more than a swap. It sets at to
+// finished as soon as the object is no longer the caller's to clean up after.
+//
+//go:noinline
+func release[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, watched int, at *int) {
+	var in typed
+	if op.info.opens != nil {
+		in = &invocation[T, A, R]{op: op, arg: arg}
+	}
+	op.info.giveBack(ctx, in, &o.core, watched, at)
+}
+
+// evaluate evaluates the guard, and returns the part of it that is false.
+func (op *Operation[T, A, R]) evaluate(state *T, arg A) (falsePart string) {
+	switch {
+	case op.plain != nil:
+		if op.plain(state) {
+			return ""
+		}
+		return op.info.guard
+	case op.single != nil:
+		if op.single(state, arg) {
+			return ""
+		}
+		return op.info.guard
+	}
+	return op.guarded.Ask(state, arg)
+}
+
+// in returns the operation as that of an object: itself, or, if the object's type inherits it,
+// what it is there; or nil.
+func (op *operationInfo) in(o *core) *operationInfo {
+	if o.class.typ == op.species {
+		return op
+	}
+	return op.inheritedBy(o)
+}
+
+// take takes the object for a leaf operation that has not found it idle, if it is free soon, and
+// returns the word that it has found; or mailbox.Never, if it has been let in beside others. Key,
+// if it is not nil, computes a key: see checkKey.
+func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func() (any, bool)) (w uint64, taken bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, false, err
+	}
+	switch {
+	case o.class.typ != op.species:
+		return 0, false, op.foreign(o)
+	case how == calling && o.box.Word.Load()&mailbox.Wide != 0 && o.box.Admit(op.index):
+		return mailbox.Never, true, nil
+	case o.class.filters != nil || !op.leafed || op.looks&guards.AtWaiting != 0 || op.strays(o, how) || !mailbox.Tamed(ctx):
+		return 0, false, nil
+	}
+	if key != nil {
+		if err := op.checkKey(o, key); err != nil {
+			return 0, false, err
 		}
 	}
+	w, taken = o.box.Take(op.mark)
+	if !taken {
+		return 0, false, nil
+	}
+	if err := ctx.Err(); err != nil { // it ended while we spun
+		op.putBack(o)
+		return 0, false, err
+	}
+	// The word that we swapped says whether anything waits in a line. If nothing did,
+	// nothing does: what comes finds the object taken.
+	if op.headOfLine && w&mailbox.Recheck != 0 {
+		op.putBack(o)
+		return 0, false, nil
+	}
+	return w, true, nil
+}
+
+// strays reports whether a leaf's request is to keep off the fast path: there may be a line
+// to wait in; or the object fans out, and the request is to run on another goroutine.
+func (op *operationInfo) strays(o *core, how mode) bool {
+	if o.class.config.Fan != nil {
+		return how >= sending
+	}
+	return op.headOfLine && o.box.Word.Load()&mailbox.Recheck != 0
+}
+
+// asked counts, at an object that counts, that the guard is evaluated for a request that has
+// taken the object, and found the word w.
+func (op *operationInfo) asked(o *core, w uint64) {
+	if o.class.config.Counted && w != mailbox.Never {
+		o.box.Count(op.index, false, 1)
+	}
+}
+
+// gone gives the object back, in which the goroutine found the word w, if nothing has come since, or
+// if it was let in beside others.
+func (op *operationInfo) gone(o *core, w uint64) bool {
+	if w == mailbox.Never {
+		return o.box.Depart(op.index)
+	}
+	return w == op.idle && o.box.Word.CompareAndSwap(w|op.mark, w)
+}
+
+// told makes the error of a request that was told, and has been caught, one for the log.
+func (o *core) told(how mode, err *error) {
 	if how == telling {
 		o.unheard(*err)
 		*err = nil
 	}
 }
 
-// refused gives the object back for who does not wait for a guard, which is false,
-// and returns his error.
-func (t *common) refused(o *core, falsePart string, how manner, p *passage) error {
-	t.putBack(o)
-	if how == selecting {
-		return errNotNow
-	}
-	return p.failed(mailbox.Named(o.Name(), &kernel.Refused{Operation: t.name, Guard: falsePart}))
+// refused gives the object back for a request that does not wait for a guard, which is false,
+// and returns its error.
+func (op *operationInfo) refused(o *core, falsePart string) error {
+	op.putBack(o)
+	return mailbox.Named(o.Name(), &kernel.Refused{Operation: op.name, Guard: falsePart})
 }
 
-// putBack gives the object back to whom nothing has happened.
-func (t *common) putBack(o *core) {
-	l := mailbox.Leaving{Op: t.index}
+// putBack gives the object back, in which nothing has happened.
+func (op *operationInfo) putBack(o *core) {
+	l := mailbox.Leaving{Op: op.index}
 	if !o.box.Look(&l) {
 		o.box.Yield(l)
 	}
 }
 
-// release gives the object back when that takes more than a swap. It sets at to
-// finished as soon as the object is no longer the caller's to clean up after.
-func (op *Operation[T, A, R]) release(ctx context.Context, o *Object[T], arg A, watched int, at *int) {
-	var opens kernel.Opener
-	if op.opens != nil {
-		opens = op.opener(o, arg)
+// giveBack is the part of release that need not know the types. In is the invocation that has run,
+// if that declares what it opens.
+func (op *operationInfo) giveBack(ctx context.Context, in typed, o *core, watched int, at *int) {
+	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.Outside(ctx)}
+	if in != nil {
+		l.Opens = op.opener(o, in)
 	}
-	op.common().giveBack(ctx, opens, &o.core, watched, at)
-}
-
-func (t *common) giveBack(ctx context.Context, opens kernel.Opener, o *core, watched int, at *int) {
-	l := t.left(ctx, opens)
 	switch watched {
 	case open: // and the operation changes the state, so that the kernel is told that it has ended
 		l.Asked = o.box.Watched()
@@ -449,8 +468,8 @@ func (t *common) giveBack(ctx context.Context, opens kernel.Opener, o *core, wat
 		l.Asked, l.Open = o.box.Watched(), -1
 	}
 	gone := o.box.Look(&l)
-	if gone || !t.changed { // or else the kernel is told that it has ended
-		o.box.Count(t.index, true, 0)
+	if gone || !op.changed { // or else the kernel is told that it has ended
+		o.box.Count(op.index, true, 0)
 	}
 	*at = finished
 	if !gone {
@@ -458,540 +477,33 @@ func (t *common) giveBack(ctx context.Context, opens kernel.Opener, o *core, wat
 	}
 }
 
-// leaving says how a goroutine that has run the body leaves the object.
-func (op *Operation[T, A, R]) leaving(ctx context.Context, o *Object[T], arg A) mailbox.Leaving {
-	var opens kernel.Opener
-	if op.opens != nil {
-		opens = op.opener(o, arg)
-	}
-	return op.common().left(ctx, opens)
-}
-
-func (t *common) left(ctx context.Context, opens kernel.Opener) mailbox.Leaving {
-	return mailbox.Leaving{Op: t.index, Changed: t.changed, Lend: mailbox.Outside(ctx), Opens: opens}
-}
-
-// ask asks the guard, for the goroutine that has taken the object, or about a request.
-func (op *Operation[T, A, R]) ask(o *Object[T], arg A) (falsePart string) {
-	switch {
-	case op.plain != nil:
-		if op.plain(o.state) {
-			return ""
-		}
-		return op.guard
-	case op.single != nil:
-		if op.single(o.state, arg) {
-			return ""
-		}
-		return op.guard
-	}
-	return op.guarded.Ask(o.state, arg)
-}
-
-// caught cleans up after a panic or a runtime.Goexit in Call or perform, which still
+// caught cleans up after a panic or a runtime.Goexit of a goroutine that still
 // has the object. Whatever it was, the object goes on, and the goroutine, which
-// may be dying, serves nobody.
-func (t *common) caught(o *core, at int, value any, err *error) {
+// may be dying, serves no other request.
+func (op *operationInfo) caught(o *core, at int, value any, err *error) {
 	switch {
-	case at == asking && value == nil:
-		*err = o.guardError(t.index, goexit, debug.Stack()) // for who hears of it otherwise than by a result
-		o.failed(t.name, 0, *err)
 	case at == asking:
-		*err = o.guardError(t.index, value, debug.Stack())
-		o.failed(t.name, 0, *err)
+		*err = op.guardCaught(o, value)
 	case at == running && value == nil:
-		o.failed(t.name, 0, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
+		*err = &mailbox.ExitError{Object: o.Name(), Operation: op.name}
+		o.failed(op.name, 0, *err)
 	case at == running:
-		if !t.changed { // which the kernel takes for one that has not run
-			o.box.Count(t.index, true, 0)
+		if !op.changed { // which the kernel takes for one that has not run
+			o.box.Count(op.index, true, 0)
 		}
-		*err = &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
-		o.failed(t.name, 0, *err)
+		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
+		o.failed(op.name, 0, *err)
 	}
-	o.box.Yield(mailbox.Leaving{Op: t.index, Changed: t.changed && at != asking})
+	o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed && at != asking})
 }
 
-// errand is an operation of an object with its argument: what is to be done for a
-// request.
-type errand[T, A, R any] struct {
-	op  *Operation[T, A, R]
-	o   *Object[T]
-	arg A
-}
-
-// work is an errand as the rest of the package sees it. (The methods are not the
-// errand's, as others embed that, and would have them compiled for themselves.)
-type work[T, A, R any] errand[T, A, R]
-
-// job is a *work of whatever types.
-type job interface {
-	// site returns what operation of what object it is.
-	site() (*common, *core)
-	// AskGuard and Argument are those of mailbox.Body.
-	AskGuard() string
-	Argument() any
-	// key is a keyer.
-	key(boxed bool) (key any, equal bool)
-	// keysOf tells open what the operation opens of the i-th of its families.
-	keysOf(i int, open func(key any))
-	// apply runs the body and keeps its result in a place, if that is a *R; if not, it
-	// is the result of home, whatever the type.
-	apply(ctx context.Context, place any, home record) error
-}
-
-func (w *work[T, A, R]) site() (*common, *core) { return w.op.common(), &w.o.core }
-
-// AskGuard implements mailbox.Body.
-func (w *work[T, A, R]) AskGuard() string { return w.op.ask(w.o, w.arg) }
-
-// Argument implements mailbox.Body.
-func (w *work[T, A, R]) Argument() any { return w.arg }
-
-func (w *work[T, A, R]) key(boxed bool) (key any, equal bool) { return w.op.key(w.arg, boxed) }
-
-func (w *work[T, A, R]) keysOf(i int, open func(key any)) { w.op.keys[i](w.arg, open) }
-
-func (w *work[T, A, R]) apply(ctx context.Context, place any, home record) (err error) {
-	var r R
-	if w.op.leaf != nil {
-		r, err = w.op.leaf(w.o.state, w.arg)
-	} else {
-		r, err = w.op.blocks(w.o.state, ctx, w.arg)
-	}
-	if result, ok := place.(*R); ok {
-		*result = r
-	} else {
-		home.keep(r)
-	}
-	return err
-}
-
-// request is the record of a request that has to wait, or whose body may.
-type request[T, A, R any] struct {
-	// What asking a guard looks at is together, as very many may wait.
-	errand[T, A, R]
-	// These are not embedded, as their methods would be compiled for every request.
-	pending actor.Pending[R]
-	call    call
-}
-
-// call is what a request is whatever its types, besides a mailbox.Request.
-type call struct {
-	filtered *filtered // what it has passed of interceptors
-	letter             // that it came by
-	pooled   bool      // back to its pool when nobody needs it any more
-	begun    bool      // its body has begun to run
-	gone     uint32    // 1 if its sender has been found to have gone; atomic, as Explain may look
-}
-
-// record is a *request of whatever types.
-type record interface {
-	mailbox.Body
-	// parts returns what it consists of.
-	parts() (job, *call, *mailbox.Request)
-	// place returns a *R for the result.
-	place() any
-	// keep makes the result, which is of the right type, or nil for a zero one, that of
-	// the request.
-	keep(result any)
-	// end makes the error that of the request, which has ended.
-	end(err error)
-	// outcome returns result and error.
-	outcome() (any, error)
-	// free puts the record back into its pool, if it is from one.
-	free()
-}
-
-func (c *request[T, A, R]) work() *work[T, A, R] { return (*work[T, A, R])(&c.errand) }
-
-func (c *request[T, A, R]) parts() (job, *call, *mailbox.Request) {
-	return c.work(), &c.call, &c.pending.Request
-}
-func (c *request[T, A, R]) place() any            { return &c.pending.Result }
-func (c *request[T, A, R]) keep(result any)       { c.pending.Result, _ = result.(R) }
-func (c *request[T, A, R]) outcome() (any, error) { return c.pending.Result, c.pending.Err }
-
-// Run implements mailbox.Body.
-func (c *request[T, A, R]) Run() {
-	c.call.begun = true
-	if c.op.leaf == nil || c.o.class.around {
-		runOwn(c.work(), c, &c.pending.Result)
-		return
-	}
-	// This is run, written out, for a leaf body with nothing around it: those that wait
-	// and those that let them in go through as few lines of code as they can, as the
-	// first-level cache of a processor does not hold many.
-	returned, value, stack := false, any(nil), []byte(nil)
-	defer func() {
-		if !returned {
-			c.op.common().escaped(&c.o.core, &c.pending.Request, c, mailbox.Panicked(value), stack)
-		}
-	}()
-	defer func() {
-		if !returned {
-			value, stack = recover(), debug.Stack()
-		}
-	}()
-	result, err := c.op.leaf(c.o.state, c.arg)
-	c.pending.Result = result
-	if err == nil || !goesOn(&err, c, &c.o.core) {
-		c.end(err)
-	}
-	returned = true
-}
-
-// runOwn is run for a request that has not been requeued.
-func runOwn(j job, home record, place any) {
-	_, _, r := home.parts()
-	run(j, home, place, r.BodyContext())
-}
-
-// run runs the body of a request, and keeps its result where that belongs; unless it
-// asks for another turn.
-func run(j job, home record, place any, ctx context.Context) {
-	t, o := j.site()
-	_, _, r := home.parts()
-	returned, value, stack := false, any(nil), []byte(nil)
-	defer func() {
-		if !returned {
-			t.escaped(o, r, home, mailbox.Panicked(value), stack)
-		}
-	}()
-	defer func() {
-		if !returned {
-			value, stack = recover(), debug.Stack()
-		}
-	}()
-	err := t.body(o, ctx, j, place, home)
-	r.Left() // if it does not return, who catches that says so
-	if err == nil || !goesOn(&err, home, o) {
-		home.end(err)
-	}
-	returned = true
-}
-
-// goesOn reports whether a request, whose body has returned an error, has another
-// turn before it. If that cannot be made the error says why.
-func goesOn(err *error, home record, o *core) bool {
-	*err = requeued(*err, home, o)
-	return *err == nil
-}
-
-// escaped cleans up after a body that panicked, or, if there is no value, left
-// through runtime.Goexit.
-func (t *common) escaped(o *core, r *mailbox.Request, home record, value any, stack []byte) {
-	r.Left()
+// guardCaught returns the error of a guard that panicked with the value, or, if that is nil, called
+// runtime.Goexit; and reports it.
+func (op *operationInfo) guardCaught(o *core, value any) error {
 	if value == nil {
-		o.failed(t.name, r.Arrival(), &mailbox.ExitError{Object: o.Name(), Operation: t.name})
-		r.Exit()
-		return
+		value = goexit // for what hears of it otherwise than by a result
 	}
-	err := &mailbox.PanicError{Object: o.Name(), Operation: t.name, Value: value, Stack: stack}
-	o.failed(t.name, r.Arrival(), err)
-	home.Fail(err)
-}
-
-// AskGuard implements mailbox.Body.
-func (c *request[T, A, R]) AskGuard() string { return c.op.ask(c.o, c.arg) }
-
-// Argument implements mailbox.Body.
-func (c *request[T, A, R]) Argument() any { return c.arg }
-
-// Fail implements mailbox.Body.
-func (c *request[T, A, R]) Fail(err error) {
-	if !c.o.class.around && !c.pending.Request.Requeued() {
-		c.pending.Err = err // no body has left a result, and nobody else is to be told
-		return
-	}
-	var none R
-	c.pending.Result = none
-	if a := c.o.class.audit; a != nil {
-		a.undeclared(err)
-	}
-	c.end(err)
-}
-
-func (c *request[T, A, R]) end(err error) {
-	c.pending.Err = err
-	if c.call.filtered != nil {
-		c.call.told(&c.o.core, &c.pending.Request, err)
-	}
-}
-
-// told tells interceptors that the request has ended. Of a call, the caller's
-// goroutine does that.
-func (c *call) told(o *core, r *mailbox.Request, err error) {
-	if !r.Called() {
-		o.class.system.Workers().Dispatch(over{c.filtered, err})
-	}
-}
-
-// Recycle implements mailbox.Body.
-func (c *request[T, A, R]) Recycle() { c.call.recycle(c, &c.o.core, &c.pending.Request, c.pending.Err) }
-
-// recycle is for a request that was told, and has ended; or whose ticket has been
-// redeemed.
-func (c *call) recycle(rec record, o *core, r *mailbox.Request, err error) {
-	switch {
-	case r.Ticket, !r.Told:
-	case c.message != nil:
-		c.answer(rec, o, r, err)
-		return
-	default:
-		o.unheard(err)
-	}
-	rec.free()
-}
-
-func (c *request[T, A, R]) free() {
-	pool := &c.op.pools.tells
-	switch {
-	case !c.call.pooled:
-		var none A
-		c.arg, c.o, c.call.filtered = none, nil, nil
-		c.pending.Request.Release()
-		return
-	case c.pending.Request.Ticket:
-		pool = &c.op.pools.records
-	}
-	c.putBack(pool)
-}
-
-// putBack lets go of what belonged to a request that has ended, and puts the record
-// into a pool, unless that is nil.
-func (c *request[T, A, R]) putBack(pool *sync.Pool) {
-	var none A
-	var zero R
-	c.arg, c.pending.Result, c.pending.Err, c.o = none, zero, nil, nil
-	c.call = call{}
-	forget(&c.pending.Request, c.op.index)
-	if pool != nil {
-		pool.Put(c)
-	}
-}
-
-// forget is the part of it that need not know the types.
-func forget(r *mailbox.Request, op int) {
-	r.Try, r.Ticket = false, false
-	r.Op, r.Key, r.Claim = op, nil, nil // it may have been requeued
-	r.Forget()
-}
-
-// newRequest makes the record of a request.
-func (op *Operation[T, A, R]) newRequest(waits bool) *request[T, A, R] {
-	c := new(request[T, A, R])
-	c.op = op
-	op.common().create(&c.pending.Request, c, waits)
-	return c
-}
-
-// create is the part of newRequest that need not know the types.
-func (t *common) create(r *mailbox.Request, body mailbox.Body, waits bool) {
-	r.Init(body)
-	r.Op, r.Leaf = t.index, t.leafed
-	if waits {
-		r.ForCall()
-	}
-}
-
-// pools are those of an operation's records, all of which are *request[T, A, R].
-type pools struct {
-	records sync.Pool // for Call and Try
-	tells   sync.Pool // and for Tell
-}
-
-// source returns the pool that the record of a request is to be taken from which is made
-// in the given manner, or nil; and whether it is put back there by free. Records are
-// not pooled across the wall of a testing/synctest bubble.
-func (p *pools) source(ctx context.Context, how manner, now time.Duration) (pool *sync.Pool, pooled bool) {
-	switch {
-	case how < sending:
-		if mailbox.Bubbled(now) {
-			return nil, false
-		}
-		return &p.records, false // took puts it back
-	case ctx.Done() != nil:
-		// Its holder, or the watch over its context, may act late, so that they must not
-		// meet a record in its next life.
-		return nil, false
-	case how >= telling:
-		// Nobody has a hold on it: no future, and no watch over the context. And it has no
-		// channel that a bubble could mind.
-		return &p.tells, true
-	case how == beginning && !mailbox.Bubbled(now):
-		return &p.records, true
-	}
-	return nil, false
-}
-
-// record returns the record of a request that is made in the given manner.
-func (op *Operation[T, A, R]) record(ctx context.Context, o *Object[T], arg A, how manner, now time.Duration) (c *request[T, A, R]) {
-	pool, pooled := op.pools.source(ctx, how, now)
-	if pool != nil {
-		c, _ = pool.Get().(*request[T, A, R])
-	}
-	if c == nil {
-		c = op.newRequest(how < sending || how == beginning)
-	}
-	c.o, c.arg, c.call.pooled = o, arg, pooled
-	return c
-}
-
-// prepare makes r, which is a new record's, a request that is made in a manner.
-func (t *common) prepare(o *core, r *mailbox.Request, how manner) {
-	if r.Leaf = t.lendable(o); how == calling {
-		r.Told, r.Try, r.Patient = false, false, true // it has no Ticket
-	} else {
-		t.prepared(r, how)
-	}
-}
-
-func (t *common) prepared(r *mailbox.Request, how manner) {
-	r.Ticket, r.Told = how == beginning, how >= telling
-	r.Answers(false) // see charge
-	r.Try, r.Patient = how.tries(), false
-}
-
-// queue is the way through the kernel. If falsePart is not empty the caller has
-// taken the object, and found the guard false; the object is given back.
-func (op *Operation[T, A, R]) queue(ctx context.Context, o *Object[T], arg A, falsePart string, how manner, p *passage, f *filtered) (r R, err error) {
-	if falsePart != "" && !mailbox.Tamed(ctx) {
-		op.common().putBack(&o.core) // before ctx is asked anything
-		falsePart = ""
-	}
-	now := mailbox.Now()
-	c := op.record(ctx, o, arg, how, now)
-	c.call.filtered = f
-	op.common().prepare(&o.core, &c.pending.Request, how)
-	if how >= sending {
-		return r, op.common().post(ctx, c, falsePart, how, now, p)
-	}
-	op.common().await(ctx, &o.core, c, &c.call, &c.pending.Request, falsePart, now, p)
-	return op.took(c, now)
-}
-
-// await hands in the record of a call, and returns when that has ended.
-func (t *common) await(ctx context.Context, o *core, rec record, c *call, r *mailbox.Request, falsePart string, now time.Duration, p *passage) {
-	if t.family || !t.leafed || o.class.fits {
-		if err := t.fit(ctx, o, rec, falsePart != "", p); err != nil {
-			return
-		}
-	}
-	if h := p.past(); h != nil {
-		r.Ran(h.ran)
-	}
-	returned := false
-	defer func() {
-		if !returned { // a guard that was asked here, or an interceptor, has called runtime.Goexit
-			t.forsake(o, r, c)
-		}
-	}()
-	if falsePart == "" {
-		o.box.Call(ctx, r, now)
-	} else {
-		o.box.CallHeld(ctx, r, falsePart, now)
-	}
-	returned = true
-	if h := p.past(); h != nil {
-		h.undone = !c.begun
-	}
-}
-
-// post hands in the record of a request that nobody waits for.
-func (t *common) post(ctx context.Context, rec record, falsePart string, how manner, now time.Duration, p *passage) (err error) {
-	j, c, r := rec.parts()
-	_, o := j.site()
-	if err = t.fit(ctx, o, rec, falsePart != "", p); err != nil {
-		return err
-	}
-	p.charge(ctx, o, rec, how)
-	if falsePart == "" {
-		err = o.box.Post(ctx, r, now)
-	} else {
-		o.box.PostHeld(ctx, r, falsePart, now)
-	}
-	if err != nil {
-		c.filtered.done(err)
-	}
-	p.posted(rec, how, err)
+	err := o.guardError(op.index, value, debug.Stack())
+	o.failed(op.name, 0, err)
 	return err
-}
-
-// fit gives the record of a request what that of a plain one does not need: its key,
-// and a context. If there is no key the request has failed.
-func (t *common) fit(ctx context.Context, o *core, rec record, held bool, p *passage) (err error) {
-	j, c, r := rec.parts()
-	if t.family {
-		r.Key, err = t.keyHeld(o, j.key, held)
-	}
-	if o.class.claims && err == nil { // it fans out, so that nobody has taken it
-		r.Claim, err = t.claim(o, j.Argument)
-	}
-	if err != nil {
-		c.filtered.done(err)
-		c.filtered = nil
-		err = p.failed(err)
-		rec.Fail(err)
-		rec.free()
-		return err
-	}
-	t.enterChain(ctx, o, r)
-	return nil
-}
-
-// took returns what has come of a call, and puts back its record, which then pins
-// neither argument nor result.
-func (op *Operation[T, A, R]) took(c *request[T, A, R], now time.Duration) (R, error) {
-	r, err := c.pending.Result, c.pending.Err
-	if c.call.filtered != nil {
-		c.call.filtered.done(err)
-	}
-	if !mailbox.Bubbled(now) {
-		c.putBack(&op.pools.records)
-	}
-	return r, err
-}
-
-// forsake leaves the record of a call to whoever may still have it: the caller's
-// goroutine is ending.
-func (t *common) forsake(o *core, r *mailbox.Request, c *call) {
-	r.Forsake()
-	c.filtered.done(&mailbox.ExitError{Object: o.Name(), Operation: t.name})
-}
-
-// charge puts the record of a request that came by message in charge of the reply,
-// also if this goroutine dies.
-func (p *passage) charge(ctx context.Context, o *core, rec record, how manner) {
-	if how != answering {
-		return
-	}
-	_, c, r := rec.parts()
-	c.letter, p.record = p.history.letter, rec
-	r.Answers(c.sender != nil)
-	if c.sender != nil && mailbox.ChainOf(ctx) != nil {
-		c.pooled = false // there may be an edge to it
-		o.class.system.Follows(c.sender, o.addressed(), r)
-	}
-}
-
-// posted gives the record of a request that has been posted, or with err was not
-// taken, to whom it belongs now.
-func (p *passage) posted(rec record, how manner, err error) {
-	switch {
-	case (how == sending || how == beginning) && err == nil:
-		p.record = rec
-	case err != nil:
-		if how == answering {
-			p.record = nil
-		}
-		rec.free()
-	}
-}
-
-// enterChain gives a body that takes a context, and interceptors, one that knows
-// where it is.
-func (t *common) enterChain(ctx context.Context, o *core, r *mailbox.Request) {
-	if !t.leafed || o.class.filters != nil {
-		r.Inside(ctx, &o.box)
-	}
 }

@@ -52,7 +52,7 @@ func Wrong(option, reason string) Option { return wrong(option, reason) }
 func (t *Type[T]) fan(c *Concurrency) *mailbox.Fan {
 	return &mailbox.Fan{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
 		op := t.op(i)
-		return op.leafed && op.looks&guards.AtWaiting == 0
+		return op.info.leafed && op.info.looks&guards.AtWaiting == 0
 	}}
 }
 
@@ -107,27 +107,27 @@ func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 	return own.Grown(hidden, func(i, j int) bool { return !all[i].reads() || !all[j].reads() })
 }
 
-// claim returns what a request with the argument takes up of the scopes of the object's
+// claim returns what an invocation takes up of the scopes of the object's
 // conflict table; nil if it needs none. If a key or an interval cannot be found out the error
 // is a *KeyError.
-func (t *common) claim(o *core, argument func() any) (c *kernel.Claim, err error) {
-	if !o.class.claims || !o.class.config.Rules.Scoped(t.index) {
+func (op *operationInfo) claim(o *core, in typed) (c *kernel.Claim, err error) {
+	if !o.class.claims || !o.class.config.Rules.Scoped(op.index) {
 		return nil, nil
 	}
 	returned := false
 	defer func() {
 		if !returned {
-			c, err = nil, t.keyFailed(o, mailbox.Panicked(recover()))
+			c, err = nil, op.keyFailed(o, mailbox.Panicked(recover()))
 		}
 	}()
 	c = &kernel.Claim{}
-	if table := &o.class.config.Rules.Conflicts; table.Narrowed(t.index) {
+	if table := &o.class.config.Rules.Conflicts; table.Narrowed(op.index) {
 		scopes := table.Scopes()
 		c.Extents = make([]guards.Extent, len(scopes))
-		a := argument()
+		a := in.act(getArgument, nil)
 		for i := range scopes {
-			if c.Extents[i], err = scopes[i].Extent(t.index, a); err != nil {
-				c, err = nil, &KeyError{Object: o.Name(), Operation: t.name, Value: err}
+			if c.Extents[i], err = scopes[i].Extent(op.index, a); err != nil {
+				c, err = nil, &KeyError{Object: o.Name(), Operation: op.name, Value: err}
 				break
 			}
 		}

@@ -27,8 +27,10 @@ func Declarations[T any](t *Type[T]) []Declaration[T] {
 	t.seal()
 	all := make([]Declaration[T], len(t.ops))
 	for i, op := range t.ops {
-		h := op.self.(heritable[T])
-		all[i] = Declaration[T]{op.name, op.kind == kernel.Function, op.argument, op.result, h.guardAny(), h.applyAny}
+		body := func(s *T, ctx context.Context, argument any) (any, error) {
+			return applied(op.info.prototype, s, ctx, argument)
+		}
+		all[i] = Declaration[T]{op.info.name, op.info.kind == kernel.Function, op.info.argument, op.info.result, erasedGuard(op), body}
 	}
 	return all
 }

@@ -83,10 +83,10 @@ func In[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S, 
 	}
 	h := find(derived, op)
 	if h == nil {
-		if derived.extends(op.species) {
-			panic(fmt.Sprintf("activeobject: type %q inherits operation %q of type %q through a type with another state: pass its handle in the base, which In returns too", derived.name, op.name, op.typ.name))
+		if derived.extends(op.info.species) {
+			panic(fmt.Sprintf("activeobject: type %q inherits operation %q of type %q through a type with another state: pass its handle in the base, which In returns too", derived.name, op.info.name, op.typ.name))
 		}
-		panic(fmt.Sprintf("activeobject: type %q does not inherit operation %q of type %q: pass an operation of its base, or derive it from that type", derived.name, op.name, op.typ.name))
+		panic(fmt.Sprintf("activeobject: type %q does not inherit operation %q of type %q: pass an operation of its base, or derive it from that type", derived.name, op.info.name, op.typ.name))
 	}
 	return h
 }
@@ -125,14 +125,23 @@ func (op *Operation[T, A, R]) OverrideCtx(body func(*T, context.Context, A) (R, 
 }
 
 func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) {
-	defer op.common().declaring("another body")()
-	switch {
-	case op.inherited == nil:
-		panic(op.common().where() + " is not inherited: pass its body where it is declared, or Override it in a derived type, as In(derived, operation)")
-	case leaf == nil && blocks == nil:
-		panic(op.common().where() + " is overridden without a body: pass the function that carries it out")
-	}
+	defer op.info.overriding(op.inherited != nil, leaf != nil || blocks != nil)()
 	op.leaf, op.blocks = leaf, blocks
+}
+
+// overriding locks the type for a change of the operation's body, as declaring does. It panics
+// if the operation is not inherited, or there is no body.
+func (op *operationInfo) overriding(inherited, body bool) (done func()) {
+	done = op.declaring("another body")
+	switch {
+	case !inherited:
+		done()
+		panic(op.where() + " is not inherited: pass its body where it is declared, or Override it in a derived type, as In(derived, operation)")
+	case !body:
+		done()
+		panic(op.where() + " is overridden without a body: pass the function that carries it out")
+	}
+	return done
 }
 
 // Strengthen makes all inherited procedures and entries of a derived type wait
@@ -144,10 +153,7 @@ func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(
 //
 // It panics if the type is not derived or is sealed, the name is empty, the
 // condition nil, or an exception is not inherited.
-func (t *Type[T]) Strengthen(name string, holds func(*T) bool, except ...interface {
-	Name() string
-	of() *species
-}) *Type[T] {
+func (t *Type[T]) Strengthen(name string, holds func(*T) bool, except ...interface{ known() *operationInfo }) *Type[T] {
 	s := strengthening[T]{guard: guards.When(name, holds), except: map[string]bool{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,11 +163,12 @@ func (t *Type[T]) Strengthen(name string, holds func(*T) bool, except ...interfa
 	case t.settled:
 		panic(fmt.Sprintf("activeobject: type %q is strengthened after the first object was made: call Strengthen where the type is declared", t.name))
 	}
-	for _, op := range except {
-		if of := op.of(); of == &t.species && t.taken[op.Name()] == nil || !t.extends(of) {
-			panic(fmt.Sprintf("activeobject: type %q is strengthened except for operation %q, which it does not inherit: pass operations of its bases", t.name, op.Name()))
+	for _, e := range except {
+		op := e.known()
+		if op.species == &t.species && t.taken[op.name] == nil || !t.extends(op.species) {
+			panic(fmt.Sprintf("activeobject: type %q is strengthened except for operation %q, which it does not inherit: pass operations of its bases", t.name, op.name))
 		}
-		s.except[op.Name()] = true
+		s.except[op.name] = true
 	}
 	t.stronger = append(t.stronger, s)
 	return t
@@ -179,11 +186,11 @@ type parent[S any] interface {
 	signatures() []signature
 	// inherit seals the base and returns its operations as those of the derived
 	// type, in the same order, and so with the same numbers.
-	inherit() []heritable[S]
+	inherit() []*operation[S]
 	defaults() settings
 	// adopt returns an operation that a base with the same state has got since it was
 	// sealed as one of the derived type; nil if it does not inherit that with the state.
-	adopt(h heritable[S]) heritable[S]
+	adopt(op *operation[S]) *operation[S]
 	// bind connects the Queues in the base's part of the state, and in the parts
 	// of that. It returns the name of a type whose part is missing.
 	bind(state *S, t *species, box *mailbox.Mailbox) (missing string)
@@ -204,20 +211,20 @@ func (d *derivation[S, T]) signatures() []signature { return d.base.signatures()
 
 func (d *derivation[S, T]) defaults() settings { return d.base.defaults }
 
-func (d *derivation[S, T]) inherit() []heritable[S] {
+func (d *derivation[S, T]) inherit() []*operation[S] {
 	d.base.mu.Lock()
 	defer d.base.mu.Unlock()
 	d.base.settle()
-	inherited := make([]heritable[S], len(d.base.ops))
+	inherited := make([]*operation[S], len(d.base.ops))
 	for i, op := range d.base.ops {
-		if h := d.derived.taken[op.name]; h != nil {
-			inherited[i] = h
-		} else if h, ok := op.self.(heritable[S]); ok {
-			inherited[i] = h.extend(d.derived, any(d.part).(func(*S) *S))
+		if own := d.derived.taken[op.info.name]; own != nil {
+			inherited[i] = own
+		} else if part, ok := any(d.part).(func(*S) *S); ok {
+			inherited[i] = extended(&op.info, d.derived, part)
 		} else {
-			// Here nobody knows the types of its argument and result; and it takes
-			// somebody who does, with In, to call it other than by message.
-			inherited[i] = lift(d.derived, d.part, erase(op))
+			// Here nothing tells the types of its argument and result; and it takes
+			// In, which is told them, to call it other than by message.
+			inherited[i] = &lift(d.derived, d.part, erase(op)).operation
 		}
 	}
 	return inherited
@@ -246,21 +253,21 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 	derived.mu.Lock()
 	defer derived.mu.Unlock()
 	if derived.settled {
-		if h, ok := derived.all[op.index].self.(*Operation[S, A, R]); ok {
-			return h
+		if own, ok := derived.all[op.info.index].prototype.(*invocation[S, A, R]); ok {
+			return own.op
 		}
 	}
-	if h := derived.taken[op.name]; h != nil {
-		return h.(*Operation[S, A, R])
+	if own := derived.taken[op.info.name]; own != nil {
+		return own.info.prototype.(*invocation[S, A, R]).op
 	}
-	h := lift(derived, d.part, op)
+	own := lift(derived, d.part, op)
 	if derived.settled {
-		h.settle(op.index)
+		settle(own, op.info.index)
 	} else {
-		op.common().hand(derived.name)
+		op.info.hand(derived.name)
 	}
-	derived.taken[op.name] = h
-	return h
+	derived.taken[op.info.name] = &own.operation
+	return own
 }
 
 // lift makes an operation one of a derived type. What does not depend on the
@@ -268,7 +275,7 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 // looked up when the derived type is sealed, and so the base's complete.
 func lift[S, T, A, R any](derived *Type[S], part func(*S) *T, from *Operation[T, A, R]) *Operation[S, A, R] {
 	op := newOperation[S, A, R](derived)
-	op.common().copy(from.common())
+	op.info.copy(&from.info)
 	op.forms = from.forms
 	op.keys = slices.Clip(op.keys) // what others derived from it add is theirs
 	if leaf := from.leaf; leaf != nil {
@@ -277,57 +284,85 @@ func lift[S, T, A, R any](derived *Type[S], part func(*S) *T, from *Operation[T,
 	if blocks := from.blocks; blocks != nil {
 		op.blocks = func(s *S, ctx context.Context, a A) (R, error) { return blocks(part(s), ctx, a) }
 	}
-	op.inherited = func() (parts []guards.Guard[S, A]) {
-		if g := guards.Adapt(from.guarded, part, func(a A) A { return a }); !g.IsZero() {
-			parts = append(parts, g)
-		}
-		parts = append(parts, op.parts...)
-		if op.kind != kernel.Function {
-			for _, s := range derived.stronger {
-				if !s.except[op.name] {
-					parts = append(parts, guards.Over[A](s.guard))
-				}
-			}
-		}
-		return parts
-	}
+	op.inherited = func() guards.Guard[S, A] { return guards.Part(from.guarded, part) }
 	return op
 }
 
-// copy makes the traits those of an operation of a base, as far as they are
+// copy makes what is known of the operation that of one of a base, as far as it is
 // inherited.
-func (t *common) copy(from *common) {
-	species, self := t.species, t.self
-	*t = *from
-	t.species, t.self, t.taker = species, self, ""
-	t.opens = slices.Clip(t.opens)
+func (op *operationInfo) copy(from *operationInfo) {
+	species, self, prototype := op.species, op.self, op.prototype
+	*op = operationInfo{
+		species: species, self: self, prototype: prototype, place: op.place,
+		index: from.index, name: from.name, kind: from.kind, guard: from.guard, looks: from.looks,
+		argument: from.argument, result: from.result, changed: from.changed, leafed: from.leafed,
+		family: from.family, keyed: from.keyed, opens: slices.Clip(from.opens),
+		headOfLine: from.headOfLine, own: from.own, bound: from.bound,
+	}
 }
 
-// extend implements heritable.
-func (op *Operation[T, A, R]) extend(derived *Type[T], part func(*T) *T) heritable[T] {
-	return lift(derived, part, op)
+// extension is a derived type with the same state.
+type extension[T any] struct {
+	derived *Type[T]
+	part    func(*T) *T
+}
+
+// extended returns an operation as that of a derived type with the same state. (It is not
+// given the derivation: then the linker would take every type for one that is derived from.)
+func extended[T any](op *operationInfo, derived *Type[T], part func(*T) *T) *operation[T] {
+	return op.prototype.act(extendType, &extension[T]{derived, part}).(*operation[T])
 }
 
 // erase makes an operation one that takes and returns anything. It is only good for
 // lift.
 func erase[T any](op *operation[T]) *Operation[T, any, any] {
-	from := op.self.(heritable[T])
+	from := op.info.prototype
 	erased := newOperation[T, any, any](op.typ)
-	erased.common().copy(op.common())
-	erased.accept = from.acceptAny
-	if op.leafed {
-		erased.leaf = func(s *T, a any) (any, error) { return from.applyAny(s, nil, a) }
+	erased.info.copy(&op.info)
+	erased.accept = func(x any) (any, bool) {
+		in, ok := from.act(acceptArgument, x).(typed)
+		if !ok {
+			return nil, false
+		}
+		return in.act(getArgument, nil), true
+	}
+	if op.info.leafed {
+		erased.leaf = func(s *T, a any) (any, error) { return applied(from, s, nil, a) }
 	} else {
-		erased.blocks = from.applyAny
+		erased.blocks = func(s *T, ctx context.Context, a any) (any, error) { return applied(from, s, ctx, a) }
 	}
-	if op.family {
-		erased.key = from.keyAny
+	if op.info.family {
+		erased.key = func(a any, _ bool) (any, bool) { return keyOf(invoke(from, a)) }
 	}
-	for i := range op.opens {
-		erased.keys = append(erased.keys, func(a any, open func(any)) { from.keysAny(i, a, open) })
+	for i := range op.info.opens {
+		erased.keys = append(erased.keys, func(a any, open func(any)) { invoke(from, a).act(tellKeys, &opened{i, open}) })
 	}
-	erased.guarded = from.guardAny()
+	erased.guarded = erasedGuard(op)
 	return erased
+}
+
+// invoke returns an invocation of the prototype's operation with an argument that is one, or,
+// for a nil interface, nil.
+func invoke(prototype typed, x any) typed { return prototype.act(bindArgument, x).(typed) }
+
+// applied runs the body of the prototype's operation on a state, which is a *T, and returns
+// its result.
+func applied(prototype typed, state any, ctx context.Context, argument any) (any, error) {
+	return invoke(prototype, argument).apply(state, ctx, nil)
+}
+
+// erasedGuard returns the operation's guard as one that takes any argument.
+func erasedGuard[T any](op *operation[T]) (none guards.Guard[T, any]) {
+	switch {
+	case op.info.guard == "":
+		return none
+	case op.simple != nil && op.info.looks&guards.AtWaiting != 0:
+		return guards.Over[any](guards.WhenWaiting(op.info.guard, op.simple))
+	case op.simple != nil:
+		return guards.Over[any](guards.When(op.info.guard, op.simple))
+	}
+	from := op.info.prototype
+	return guards.Of(op.info.guard, op.info.looks, func(s *T, a any) string { return invoke(from, a).evaluate(s) })
 }
 
 // as returns an argument that is an A, or, as that is an interface, nil.
@@ -336,73 +371,54 @@ func as[A any](a any) A {
 	return arg
 }
 
-func (op *Operation[T, A, R]) acceptAny(a any) (any, bool) { return op.accept(a) }
-
-func (op *Operation[T, A, R]) applyAny(s *T, ctx context.Context, a any) (any, error) {
-	if op.leaf != nil {
-		return op.leaf(s, as[A](a))
-	}
-	return op.blocks(s, ctx, as[A](a))
-}
-
-func (op *Operation[T, A, R]) keyAny(a any, boxed bool) (any, bool) { return op.key(as[A](a), boxed) }
-
-func (op *Operation[T, A, R]) keysAny(i int, a any, open func(any)) { op.keys[i](as[A](a), open) }
-
-func (op *Operation[T, A, R]) guardAny() guards.Guard[T, any] {
-	return guards.Adapt(op.guarded, Same[T], as[A])
-}
-
-// heir returns the operation as that of an object whose type inherits it, with the
+// inheritedBy returns the operation as that of an object whose type inherits it, with the
 // same state all the way, or nil if there is none. The types are sealed.
-func (op *Operation[T, A, R]) heir(o *core) *Operation[T, A, R] {
-	h, _ := op.common().heirIn(o).(*Operation[T, A, R])
-	return h
-}
-
-func (t *common) heirIn(o *core) handle {
-	if !o.class.typ.extends(t.species) {
+func (op *operationInfo) inheritedBy(o *core) *operationInfo {
+	if !o.class.typ.extends(op.species) {
 		return nil
 	}
-	h := o.class.typ.all[t.index].self
-	if reflect.TypeOf(h) != reflect.TypeOf(t.self) { // which In has made since, from one with another state
-		h = o.box.Host().(interface{ adopt(handle) handle }).adopt(t.self)
+	own := o.class.typ.all[op.index]
+	if reflect.TypeOf(own.prototype) != reflect.TypeOf(op.prototype) { // which In has made since, from one with another state
+		own = o.box.Host().(interface {
+			adopt(*operationInfo) *operationInfo
+		}).adopt(op)
 	}
-	return h
+	return own
 }
 
-func (o *Object[T]) adopt(h handle) handle {
+func (o *Object[T]) adopt(op *operationInfo) *operationInfo {
 	base := o.Type().base
 	if base == nil {
 		return nil
 	}
-	return base.adopt(h.(heritable[T]))
+	if own := base.adopt(op.self.(*operation[T])); own != nil {
+		return &own.info
+	}
+	return nil
 }
 
-// adopt implements parent. It is find for somebody who does not know the types of
-// argument and result.
-func (d *derivation[S, T]) adopt(h heritable[S]) heritable[S] {
+// adopt implements parent. It is find where the types of argument and result are not known.
+func (d *derivation[S, T]) adopt(op *operation[S]) *operation[S] {
 	part, ok := any(d.part).(func(*S) *S)
 	if !ok {
 		return nil
 	}
-	if h.describe().species != &d.base.species {
+	if op.info.species != &d.base.species {
 		if d.base.base == nil {
 			return nil
 		}
-		if h = any(d.base.base).(parent[S]).adopt(h); h == nil {
+		if op = any(d.base.base).(parent[S]).adopt(op); op == nil {
 			return nil
 		}
 	}
-	op := h.describe()
 	d.derived.mu.Lock()
 	defer d.derived.mu.Unlock()
-	if taken := d.derived.taken[op.name]; taken != nil {
+	if taken := d.derived.taken[op.info.name]; taken != nil {
 		return taken
 	}
-	own := h.extend(d.derived, part)
-	own.settle(op.index)
-	d.derived.taken[op.name] = own
+	own := extended(&op.info, d.derived, part)
+	own.info.prototype.act(endDeclaration, op.info.index)
+	d.derived.taken[op.info.name] = own
 	return own
 }
 
@@ -416,27 +432,23 @@ func (t *Type[T]) settle() {
 	if t.settled {
 		return
 	}
-	var all []heritable[T]
+	var all []*operation[T]
 	if t.base != nil {
 		all = t.base.inherit()
-		for _, h := range all {
-			if own := t.byName[h.describe().name]; own != nil {
-				panic(own.common().where() + t.clash())
+		for _, op := range all {
+			if own := t.byName[op.info.name]; own != nil {
+				panic(own.info.where() + t.clash())
 			}
 		}
 		if !t.own {
 			t.defaults = t.base.defaults()
 		}
 	}
-	for _, op := range t.ops {
-		all = append(all, op.self.(heritable[T]))
-	}
-	t.ops = nil
-	for i, h := range all {
-		h.settle(i)
-		op := h.describe()
-		t.ops, t.all = append(t.ops, op), append(t.all, op.common())
-		t.byName[op.name] = op
+	t.ops = append(all, t.ops...)
+	for i, op := range t.ops {
+		op.info.prototype.act(endDeclaration, i)
+		t.all = append(t.all, &op.info)
+		t.byName[op.info.name] = op
 	}
 	t.settled = true
 }
@@ -445,12 +457,19 @@ func (t *Type[T]) clash() string {
 	return fmt.Sprintf(" has the name of one that its type inherits from %q: give it another name, or take the inherited one with In", t.base)
 }
 
-// settle implements handle: it numbers the operation, joins its guards, and
+// settle ends the declaration of the operation: it numbers it, joins its guards, and
 // prepares it for calls.
-func (op *Operation[T, A, R]) settle(index int) {
+func settle[T, A, R any](op *Operation[T, A, R], index int) {
 	parts := op.parts
 	if op.inherited != nil {
-		parts = op.inherited()
+		parts = nil
+		if g := op.inherited(); !g.IsZero() {
+			parts = append(parts, g)
+		}
+		parts = append(parts, op.parts...)
+		for _, g := range op.typ.strengthens(&op.info) {
+			parts = append(parts, guards.Over[A](g))
+		}
 	}
 	op.simple, op.plain, op.askState, op.single = nil, nil, nil, nil
 	if len(parts) > 0 {
@@ -466,23 +485,36 @@ func (op *Operation[T, A, R]) settle(index int) {
 			}
 		}
 	}
-	op.common().settled(index, op.leaf != nil, op.guarded.Name(), op.guarded.Looks())
+	op.info.settled(index, op.leaf != nil, op.guarded.Name(), op.guarded.Looks())
+}
+
+// strengthens returns the guards of Strengthen for an inherited operation.
+func (t *Type[T]) strengthens(op *operationInfo) (all []guards.Guard[T, None]) {
+	if op.kind == kernel.Function {
+		return nil
+	}
+	for _, s := range t.stronger {
+		if !s.except[op.name] {
+			all = append(all, s.guard)
+		}
+	}
+	return all
 }
 
 // settled is the part of settle that need not know the types.
-func (t *common) settled(index int, leaf bool, guard string, looks guards.Looks) {
-	t.index, t.mark, t.leafed = index, mailbox.Mark(index), leaf
-	t.guard, t.looks = guard, looks
-	if guard != "" && t.kind == kernel.Procedure {
-		t.kind = kernel.Entry // it waits from now on
+func (op *operationInfo) settled(index int, leaf bool, guard string, looks guards.Looks) {
+	op.index, op.mark, op.leafed = index, mailbox.Mark(index), leaf
+	op.guard, op.looks = guard, looks
+	if guard != "" && op.kind == kernel.Procedure {
+		op.kind = kernel.Entry // it waits from now on
 	}
-	t.idle = mailbox.Idle(t.species.tag)
-	if !leaf || looks&guards.AtWaiting != 0 || t.keyed || t.species.tag == noTag {
+	op.idle = mailbox.Idle(op.species.tag)
+	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.species.tag == noTag {
 		// No fast path: bodies that may block are known to the kernel, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
-		// looked at before anybody takes the object. (A head of line that waits closes
-		// the fast path for everybody, so where it is open there is none to pass.) Nor has
+		// looked at before the object is taken. (A head of line that waits closes
+		// the fast path for all, so where it is open there is none to pass.) Nor has
 		// a type without a tag, as its objects cannot be told from others by their word.
-		t.idle = mailbox.Never
+		op.idle = mailbox.Never
 	}
 }

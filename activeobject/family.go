@@ -43,7 +43,7 @@ func EntryFamilyCtx[T any, K comparable, A, R any](t *Type[T], name string, body
 
 func familyOf[T any, K comparable, A, R any](op *Operation[T, A, R], key func(A) K) *Family[T, K, A, R] {
 	if key == nil {
-		panic(op.common().where() + " is a family without keys: pass the function that returns the key of an argument")
+		panic(op.info.where() + " is a family without keys: pass the function that returns the key of an argument")
 	}
 	op.key = func(arg A, boxed bool) (any, bool) {
 		k := key(arg)
@@ -56,7 +56,7 @@ func familyOf[T any, K comparable, A, R any](op *Operation[T, A, R], key func(A)
 		}
 		return k, true
 	}
-	op.family, op.keyed = true, true
+	op.info.family, op.info.keyed = true, true
 	return &Family[T, K, A, R]{op, key}
 }
 
@@ -65,9 +65,9 @@ func familyOf[T any, K comparable, A, R any](op *Operation[T, A, R], key func(A)
 // family.
 func (f *Family[T, K, A, R]) WhenKey(name string, holds func(*T, K) bool) *Family[T, K, A, R] {
 	if holds == nil {
-		panic(f.common().where() + " gets a guard without a condition: pass a func that reports whether it holds")
+		panic(f.info.where() + " gets a guard without a condition: pass a func that reports whether it holds")
 	}
-	f.guardBy(guards.WhenArg(name, func(s *T, arg A) bool { return holds(s, f.key(arg)) }))
+	guardBy(f.Operation, guards.WhenArg(name, func(s *T, arg A) bool { return holds(s, f.key(arg)) }))
 	return f
 }
 
@@ -80,10 +80,10 @@ func (f *Family[T, K, A, R]) When(name string, holds func(*T) bool) *Family[T, K
 // WaitingAt returns how many requests of the key wait inside the object. It must
 // not be called by a guard.
 func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
-	if !o.class.typ.extends(f.species) {
+	if !o.class.typ.extends(f.info.species) {
 		return 0
 	}
-	return o.box.WaitingAt(f.index, key)
+	return o.box.WaitingAt(f.info.index, key)
 }
 
 // Opens declares that the operation can open no more of the family than the key
@@ -102,7 +102,7 @@ func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
 // sealed, or the operation has declared its keys of that family already.
 func Opens[T any, K comparable, A, R, FA, FR any](op *Operation[T, A, R], f *Family[T, K, FA, FR], keys func(A) K) {
 	if keys == nil {
-		panic(op.common().where() + " opens keys of a family by a nil function: pass one that returns the key")
+		panic(op.info.where() + " opens keys of a family by a nil function: pass one that returns the key")
 	}
 	OpensEach(op, f, func(arg A, open func(K)) { open(keys(arg)) })
 }
@@ -112,57 +112,67 @@ func Opens[T any, K comparable, A, R, FA, FR any](op *Operation[T, A, R], f *Fam
 func OpensEach[T any, K comparable, A, R, FA, FR any](op *Operation[T, A, R], f *Family[T, K, FA, FR], keys func(arg A, open func(K))) {
 	switch {
 	case f == nil:
-		panic(op.common().where() + " opens keys of a nil family: declare the family first, or assign it in init")
+		panic(op.info.where() + " opens keys of a nil family: declare the family first, or assign it in init")
 	case keys == nil:
-		panic(op.common().where() + " opens keys of a family by a nil function: pass one that tells open the keys")
+		panic(op.info.where() + " opens keys of a family by a nil function: pass one that tells open the keys")
 	case op.typ != f.typ:
-		panic(fmt.Sprintf("%s opens keys of family %q, which belongs to type %q: both must be of one type; for an inherited operation pass the handle that In returns, for an inherited family that of InFamily", op.common().where(), f.name, f.typ.name))
+		panic(fmt.Sprintf("%s opens keys of family %q, which belongs to type %q: both must be of one type; for an inherited operation pass the handle that In returns, for an inherited family that of InFamily", op.info.where(), f.info.name, f.typ.name))
 	}
-	defer op.common().declaring("keys that it opens")()
-	if slices.Contains(op.opens, f.name) {
-		panic(fmt.Sprintf("%s declares twice which keys of family %q it opens: say it once, with OpensEach if there are several", op.common().where(), f.name))
+	defer op.info.declaring("keys that it opens")()
+	if slices.Contains(op.info.opens, f.info.name) {
+		panic(fmt.Sprintf("%s declares twice which keys of family %q it opens: say it once, with OpensEach if there are several", op.info.where(), f.info.name))
 	}
-	op.opens = append(op.opens, f.name) // which is the same in derived types
+	op.info.opens = append(op.info.opens, f.info.name) // which is the same in derived types
 	op.keys = append(op.keys, func(arg A, open func(any)) {
 		keys(arg, func(key K) { open(key) })
 	})
 }
 
-// keyer returns the key of a request, unless nobody wants it boxed, and whether that
-// is equal to itself. It panics if the key cannot be compared.
-type keyer func(boxed bool) (key any, equal bool)
+// unequal is a key that is not equal to itself.
+type unequal struct{ key any }
 
-// keyFor returns the key of a request.
-func (t *common) keyFor(o *core, k keyer) (key any, err error) {
+// keyOf returns the key of an invocation, and whether that is equal to itself. It panics if the key
+// cannot be compared.
+func keyOf(in typed) (key any, equal bool) {
+	key = in.act(getKey, nil)
+	if u, ok := key.(unequal); ok {
+		return u.key, false
+	}
+	return key, true
+}
+
+// keyFor returns the key of a request for the invocation.
+func (op *operationInfo) keyFor(o *core, in typed) (key any, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			key, err = nil, t.keyFailed(o, mailbox.Panicked(recover()))
+			key, err = nil, op.keyFailed(o, mailbox.Panicked(recover()))
 		}
 	}()
-	key, equal := k(true)
+	key, equal := keyOf(in)
 	if !equal {
-		err = t.unequal(o, key)
+		err = op.unequal(o, key)
 	} else if o.class.audit != nil {
-		if again, _ := k(true); again != key {
-			err = o.class.audit.found(&ImpureError{Object: o.Name(), Operation: t.name, Problem: "its key function gave two keys for one argument"})
+		if again, _ := keyOf(in); again != key {
+			err = o.class.audit.found(&ImpureError{Object: o.Name(), Operation: op.name, Problem: "its key function gave two keys for one argument"})
 		}
 	}
 	returned = true
 	return key, err
 }
 
-// checkKey returns the error of keyFor, if there is one, before anybody takes the
-// object. It allocates nothing, whatever the key is.
-func (t *common) checkKey(o *core, k keyer) (err error) {
+// checkKey returns the error of keyFor, if there is one, before the object is taken. Key
+// reports whether the key is equal to itself, and returns it, if it is not, so that nothing
+// is allocated for a good one.
+func (op *operationInfo) checkKey(o *core, key func() (key any, equal bool)) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			err = t.keyFailed(o, mailbox.Panicked(recover()))
+			err = op.keyFailed(o, mailbox.Panicked(recover()))
 		}
 	}()
-	if key, equal := k(false); !equal {
-		err = t.unequal(o, key)
+	if k, equal := key(); !equal {
+		err = op.unequal(o, k)
 	}
 	returned = true
 	return err
@@ -170,32 +180,18 @@ func (t *common) checkKey(o *core, k keyer) (err error) {
 
 // keyFailed returns the error of a key function that panicked with the value; if
 // there is none the goroutine is ending.
-func (t *common) keyFailed(o *core, value any) error {
-	err := &KeyError{Object: o.Name(), Operation: t.name, Value: value, Stack: debug.Stack()}
+func (op *operationInfo) keyFailed(o *core, value any) error {
+	err := &KeyError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
 	if value == nil {
-		o.report(t.name, 0, &mailbox.ExitError{Object: o.Name(), Operation: t.name})
+		o.report(op.name, 0, &mailbox.ExitError{Object: o.Name(), Operation: op.name})
 	} else {
-		o.report(t.name, 0, err)
+		o.report(op.name, 0, err)
 	}
 	return err
 }
 
-func (t *common) unequal(o *core, key any) error {
-	return &KeyError{Object: o.Name(), Operation: t.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
-}
-
-// keyHeld is keyFor for somebody who may have taken the object. If there is no key
-// the object is given back.
-func (t *common) keyHeld(o *core, k keyer, held bool) (key any, err error) {
-	found := false
-	defer func() {
-		if !found && held {
-			t.putBack(o)
-		}
-	}()
-	key, err = t.keyFor(o, k)
-	found = err == nil
-	return key, err
+func (op *operationInfo) unequal(o *core, key any) error {
+	return &KeyError{Object: o.Name(), Operation: op.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
 }
 
 // KeyError fails a request whose key could not be found out: that of its family, or its key or
@@ -221,23 +217,18 @@ func (e *KeyError) Unwrap() error {
 	return err
 }
 
-// opener returns what a request that has run can have opened, for an operation that
-// declares that.
-//
-//go:noinline
-func (op *Operation[T, A, R]) opener(o *Object[T], arg A) kernel.Opener {
-	return op.common().opening(&o.core, func(i int, open func(any)) { op.keys[i](arg, open) })
+// opened says which keys of a family an invocation opens: of that family, by its number among
+// those that the operation declares.
+type opened struct {
+	family int
+	open   func(key any)
 }
 
-// opening is the part of opener that need not know the types, and is not to be inlined
-// where they are known: keys are those of the
-// operation's families, by their numbers. If its declaration panics, anything can have
-// been opened.
-//
-//go:noinline
-func (t *common) opening(o *core, keys func(i int, open func(key any))) kernel.Opener {
+// opener returns what an invocation that has run can have opened, for an operation that declares
+// that. If its declaration panics, anything can have been opened.
+func (op *operationInfo) opener(o *core, in typed) kernel.Opener {
 	return func(family int, open func(key any)) {
-		i := slices.Index(t.opens, o.class.rule(family).Name)
+		i := slices.Index(op.opens, o.class.rule(family).Name)
 		if i < 0 {
 			return
 		}
@@ -246,24 +237,21 @@ func (t *common) opening(o *core, keys func(i int, open func(key any))) kernel.O
 			if !returned {
 				open(kernel.AnyKey)
 				if v := mailbox.Panicked(recover()); v != nil {
-					o.report(t.name, 0, &KeyError{Object: o.Name(), Operation: t.name, Value: v, Stack: debug.Stack()})
+					o.report(op.name, 0, &KeyError{Object: o.Name(), Operation: op.name, Value: v, Stack: debug.Stack()})
 				}
 			}
 		}()
-		keys(i, open)
+		in.act(tellKeys, &opened{i, open})
 		returned = true
 	}
 }
 
 // Opens implements kernel.KeyOpener.
 func (o *Object[T]) Opens(r *kernel.Request, family int, open func(key any)) {
-	if b, ok := r.Record.(*mailbox.Request).Body.(interface{ todo() job }); ok {
-		j := b.todo()
-		t, o := j.site()
-		t.opening(o, j.keysOf)(family, open)
+	if b, ok := r.Record.(*mailbox.Request).Body.(interface{ current() turn }); ok {
+		t := b.current()
+		t.op.opener(t.o, t.in)(family, open)
 		return
 	}
 	open(kernel.AnyKey)
 }
-
-func (c *request[T, A, R]) todo() job { return c.work() }

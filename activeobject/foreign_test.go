@@ -362,3 +362,29 @@ func TestAContextIsNotAskedWhileItsCallersGoroutineHasTheObject(t *testing.T) {
 		}
 	})
 }
+
+func TestACallThatIsRequeuedToAnotherObjectKeepsAContextOfItsOwnKind(t *testing.T) {
+	ds := newDesks("desk")
+	everywhere(t, func(t *testing.T, s *scene) {
+		for name, way := range ways(ds.do, newObject(t, s, ds.Type, &desk{})) {
+			b := newObject(t, s, ds.Type, &desk{})
+			type key struct{}
+			inner, cancel := context.WithCancel(context.WithValue(background, key{}, "kept"))
+			ctx := &foreign{Context: inner}
+			seen, err := any(nil), error(nil)
+			r, failed := way(ctx, func(*desk) (int, error) {
+				return ds.doCtx.RequeueTo(b, func(ctx context.Context, _ *desk) (int, error) {
+					seen = ctx.Value(key{})
+					cancel()
+					err = ctx.Err()
+					return 3, nil
+				})
+			})
+			cancel()
+			require.NoError(t, failed, name)
+			require.Equal(t, 3, r)
+			require.Equal(t, "kept", seen, name)
+			require.ErrorIs(t, err, context.Canceled, name)
+		}
+	})
+}

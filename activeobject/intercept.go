@@ -72,8 +72,8 @@ func Intercept(interceptors ...Interceptor) Option {
 }
 
 // seen returns the request as interceptors see it.
-func (t *common) seen(ctx context.Context, o *core, arg any) Intercepted {
-	return Intercepted{Object: o.Name(), Operation: t.name, Argument: arg, Client: mailbox.ClientOf(ctx)}
+func (op *operationInfo) seen(ctx context.Context, o *core, in typed) Intercepted {
+	return Intercepted{Object: o.Name(), Operation: op.name, Argument: in.act(getArgument, nil), Client: mailbox.ClientOf(ctx)}
 }
 
 // filtered is a request that has passed some interceptors' Queue, at an object.
@@ -122,35 +122,29 @@ func (f *filtered) done(err error) {
 	}
 }
 
-// admit has a request that comes from another object pass the interceptors of this one, and
-// returns the context with which it goes on, tamed; nil if it fails.
-func (t *common) admit(ctx context.Context, o *core, c *call, arg any) (tame context.Context, err error) {
+// admit has the request, which comes from another object for a turn, pass the interceptors of
+// that one, and returns the context with which it goes on, tamed; nil if it fails.
+func (c *request) admit(ctx context.Context, t turn) (tame context.Context, err error) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
 		if v := mailbox.Panicked(recover()); v != nil { // of the context: see queue
-			tame, err = nil, &mailbox.ContextError{Request: o.Name() + "." + t.name, Value: v, Stack: debug.Stack()}
+			tame, err = nil, &mailbox.ContextError{Request: t.o.Name() + "." + t.op.name, Value: v, Stack: debug.Stack()}
 		}
 	}()
-	if ctx, err = c.admit(ctx, t.seen(ctx, o, arg), o); err == nil {
-		tame = mailbox.Tame(ctx)
-	}
-	returned = true
-	return tame, err
-}
-
-// admit calls Queue of the interceptors of an object to which the request comes, and
-// returns the context with which it goes on.
-func (c *call) admit(ctx context.Context, seen Intercepted, o *core) (context.Context, error) {
-	f := &filtered{before: c.filtered, ctx: ctx, request: seen, at: o}
-	c.filtered = f // now: those that have been passed hear of a refusal by the next
-	err := f.queue(o.class.filters)
+	f := &filtered{before: c.filtered(), ctx: ctx, request: t.op.seen(ctx, t.o, t.in), at: t.o}
+	c.with().filtered = f // now: those that have been passed hear of a refusal by the next
+	err = f.queue(t.o.class.filters)
 	if f.ctx.Done() != nil {
 		c.pooled = false // the watch over its context may act late
 	}
-	return f.ctx, err
+	if err == nil {
+		tame = mailbox.Tame(f.ctx)
+	}
+	returned = true
+	return tame, err
 }
 
 // failed returns the error of an interceptor's Queue or Done that panicked with the value, or,
@@ -189,10 +183,9 @@ type over struct {
 func (o over) Run() { o.done(o.err) }
 
 // pass calls Queue of the interceptors of an object to which a request is made.
-func (t *common) pass(ctx context.Context, o *core, arg any) (_ *filtered, err error) {
-	f := &filtered{ctx: ctx, request: t.seen(ctx, o, arg), at: o}
-	exit := error(&mailbox.ExitError{Object: o.Name(), Operation: t.name}) // unless something returns
-	err = exit
+func (op *operationInfo) pass(ctx context.Context, o *core, in typed) (_ *filtered, err error) {
+	f := &filtered{ctx: ctx, request: op.seen(ctx, o, in), at: o}
+	err = &mailbox.ExitError{Object: o.Name(), Operation: op.name} // unless something returns
 	passed := false
 	defer func() {
 		if !passed { // else its record says when it has ended
@@ -206,31 +199,21 @@ func (t *common) pass(ctx context.Context, o *core, arg any) (_ *filtered, err e
 	return f, err
 }
 
-// body runs the body of a request, with the interceptors around it.
-func (t *common) body(o *core, ctx context.Context, j job, place any, home record) error {
-	if o.class.filters == nil {
-		return t.bare(o, ctx, j, place, home)
+// applyAround runs the body of the turn with the interceptors around it, and audited.
+func (c *request) applyAround(t turn, ctx context.Context) error {
+	body := func() error { return c.apply(t.in, t.o, ctx) }
+	if t.o.class.audit != nil && !t.op.changed {
+		body = func() error { return c.applyAudited(t, ctx) }
 	}
-	seen := t.seen(ctx, o, j.Argument())
-	body := func() error { return t.bare(o, ctx, j, place, home) }
-	for i := len(o.class.filters) - 1; i >= 0; i-- {
-		if run := o.class.filters[i].Run; run != nil {
+	if t.o.class.filters == nil {
+		return body()
+	}
+	seen := t.op.seen(ctx, t.o, t.in)
+	for i := len(t.o.class.filters) - 1; i >= 0; i-- {
+		if run := t.o.class.filters[i].Run; run != nil {
 			next := body
 			body = func() error { return run(ctx, seen, next) }
 		}
 	}
 	return body()
-}
-
-// bare is body without interceptors.
-func (t *common) bare(o *core, ctx context.Context, j job, place any, home record) error {
-	if o.class.audit != nil && !t.changed {
-		return t.audited(o, ctx, j, place, home)
-	}
-	return j.apply(ctx, place, home)
-}
-
-// lendable reports whether a body of the operation may run on any goroutine.
-func (t *common) lendable(o *core) bool {
-	return t.leafed && !t.own && o.class.filters == nil
 }

@@ -248,3 +248,43 @@ func TestRunIsInsideItsObject(t *testing.T) {
 		}
 	})
 }
+
+// A record that has been used has no result of its life before.
+func TestARequestThatFailsOrIsLeftOutHasNoResultOfAnother(t *testing.T) {
+	ds := newDesks("desk")
+	skips := false
+	run := activeobject.Intercept(activeobject.Interceptor{
+		Run: func(_ context.Context, _ activeobject.Intercepted, body func() error) error {
+			if skips {
+				return nil
+			}
+			return body()
+		},
+	})
+	everywhere(t, func(t *testing.T, s *scene) {
+		o, intercepted := newObject(t, s, ds.Type, &desk{}), newObject(t, s, ds.Type, &desk{open: true}, run)
+		for range 20 {
+			ticket := ds.wait.Begin(background, o, answers(42))
+			ds.set(t, o, func(d *desk) { d.open = true })
+			r, err := ticket.Await(background)
+			require.NoError(t, err)
+			require.Equal(t, 42, r)
+			ds.set(t, o, func(d *desk) { d.open = false })
+
+			ctx, cancel := context.WithCancel(background)
+			c := async(func() (int, error) { return ds.wait.Call(ctx, o, answers(1)) })
+			waiting(t, o, ds.wait, 1)
+			cancel()
+			require.Equal(t, outcome[int]{err: context.Canceled}, soon(t, s.system, c))
+
+			ticket = ds.wait.Begin(background, intercepted, answers(42))
+			_, err = ticket.Await(background)
+			require.NoError(t, err)
+			skips = true
+			r, err = ds.wait.Call(background, intercepted, answers(1))
+			skips = false
+			require.NoError(t, err)
+			require.Zero(t, r)
+		}
+	})
+}

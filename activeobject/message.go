@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/actor"
@@ -58,7 +59,7 @@ func (o *Object[T]) Receive(message any, header actor.Header, sender *actor.PID)
 	if header != nil && header.Length() > 0 {
 		ctx = actor.WithHeader(ctx, header)
 	}
-	if !op.self.answer(ctx, &o.core, m, sender) {
+	if !op.info.prototype.answer(ctx, &o.core, letter{m, sender}) {
 		o.refuse(message, sender, "operation %q does not take an argument of type %T", m.Operation, m.Argument)
 	}
 }
@@ -72,46 +73,27 @@ func (o *Object[T]) refuse(message any, sender *actor.PID, format string, args .
 	o.class.system.Respond(sender, nil, &MessageError{Object: o.Name(), Problem: fmt.Sprintf(format, args...)})
 }
 
+// acceptsNil reports whether nil in a message stands for the argument: for none, or for a nil
+// interface.
+func (op *operationInfo) acceptsNil() bool {
+	return op.argument.Kind() == reflect.Interface || op.argument == reflect.TypeFor[None]()
+}
+
 // letter is the message that a request came by.
 type letter struct {
 	message *actor.Invoke // nil if it did not
 	sender  *actor.PID    // nil if nobody expects a reply
 }
 
-// answer carries out the operation for a message, and reports false if the
-// argument is of the wrong type.
-func (op *Operation[T, A, R]) answer(ctx context.Context, at *core, m *actor.Invoke, sender *actor.PID) bool {
-	arg, ok := op.accept(m.Argument)
-	if !ok {
-		return false
+// answered ends answer. If that has not returned its goroutine is dying.
+func (s *callState) answered(op *operationInfo, o *core, returned bool) {
+	if s.posted {
+		return
 	}
-	p := passage{history: &history{letter: letter{m, sender}}}
-	var result any
-	var err error
-	returned := false
-	defer func() { op.common().answering(at, &p, result, err, returned) }()
-	var r R
-	r, err = op.start(ctx, at.box.Host().(*Object[T]), arg, answering, &p)
-	if sender != nil && p.record == nil {
-		result = r
+	if !returned && !s.over {
+		s.err = &mailbox.ExitError{Object: o.Name(), Operation: op.name}
 	}
-	returned = true
-	return true
-}
-
-// answering ends answer, whose goroutine is dying if it has not returned.
-func (t *common) answering(o *core, p *passage, r any, err error, returned bool) {
-	switch {
-	case p.record != nil:
-		return // it is on its way
-	case p.history.over:
-		r, err = p.history.result, p.history.err
-	case !returned:
-		err = &mailbox.ExitError{Object: o.Name(), Operation: t.name}
-	}
-	if p.history.letter.sender != nil || err != nil {
-		o.answered(p.history.letter, r, err)
-	}
+	o.answered(s.letter, s.result, s.err)
 }
 
 // addressed returns the PID of an object that has had a message, and so has one.
@@ -143,32 +125,30 @@ func (o *core) answered(l letter, r any, err error) {
 // unwanted implements mailbox.Config.Unwanted. A sender that has once been found to have gone
 // stays so, also if another one comes to have its name.
 func unwanted(r *mailbox.Request) error {
-	j, c, _ := r.Home().(record).parts()
-	_, o := j.site()
+	c := r.Home().(*request)
+	sender := c.letter().sender
 	if atomic.LoadUint32(&c.gone) == 0 {
-		if !o.class.system.Gone(c.sender) {
+		if !c.o.class.system.Gone(sender) {
 			return nil
 		}
 		atomic.StoreUint32(&c.gone, 1)
 	}
-	return &actor.DeadLetterError{Target: c.sender}
+	return &actor.DeadLetterError{Target: sender}
 }
 
 // lost reports whether the request has been withdrawn since its sender has gone, and no body has
 // run for it.
-func (c *call) lost() bool { return !c.begun && atomic.LoadUint32(&c.gone) != 0 }
+func (c *request) lost() bool { return !c.begun && atomic.LoadUint32(&c.gone) != 0 }
 
 // reply is a request that came by message and has ended, with a reply to be sent.
 type reply mailbox.Request
 
 // Run implements mailbox.Task.
 func (a *reply) Run() {
-	rec := (*mailbox.Request)(a).Home().(record)
-	j, c, _ := rec.parts()
-	_, o := j.site()
-	l, lost := c.letter, c.lost()
-	r, err := rec.outcome()
-	rec.free()
+	c := (*mailbox.Request)(a).Home().(*request)
+	o, l, lost := c.o, c.letter(), c.lost()
+	r, err := c.result(), c.pending.Err
+	c.free()
 	if lost {
 		o.class.system.DeadLetter(o.addressed(), l.message)
 		return
@@ -179,21 +159,17 @@ func (a *reply) Run() {
 // answer has the reply to a message sent. It is called by who has the object, and so
 // gives it himself only to a request of our own, which runs nobody else's code. The
 // others are for a worker, one after another.
-func (c *call) answer(rec record, o *core, r *mailbox.Request, err error) {
+func (c *request) answer() {
+	o, r, err, sender := c.o, &c.pending.Request, c.pending.Err, c.letter().sender
 	switch {
-	case c.sender == nil && err == nil:
-	case c.sender != nil && o.answerAsked(c.sender, rec):
-	case actor.IsRequest(c.sender) && (r.Lapsed(err) || c.lost()):
+	case sender == nil && err == nil:
+	case sender != nil && o.class.system.Answer(sender, c.result(), err):
+	case actor.IsRequest(sender) && (r.Lapsed(err) || c.lost()):
 		// It was withdrawn, as its asker has been told that the context has ended, or has
-		// a reply from somebody else.
+		// a reply from somewhere else.
 	default:
 		o.who.Load().replies.Post(o.class.system, (*reply)(r))
 		return
 	}
-	rec.free()
-}
-
-func (o *core) answerAsked(sender *actor.PID, rec record) bool {
-	r, err := rec.outcome()
-	return o.class.system.Answer(sender, r, err)
+	c.free()
 }

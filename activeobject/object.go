@@ -46,7 +46,7 @@ type Object[T any] struct {
 }
 
 // core is what an object is whatever its state. What need not know the state is done
-// here, or by traits, so that it is not compiled for every operation again.
+// here, or by operationInfo, so that it is not compiled for every operation again.
 type core struct {
 	box   mailbox.Mailbox
 	class *class
@@ -199,7 +199,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Reason: "is less than 1"}
 	}
 	if s.concurrent.On {
-		if problem := s.unsynchronizable(t.Operations(), func(i int) reflect.Type { return t.op(i).argument }); problem != (senseless{}) {
+		if problem := s.unsynchronizable(t.Operations(), func(i int) reflect.Type { return t.op(i).info.argument }); problem != (senseless{}) {
 			return nil, &OptionError{Type: t.name, Option: problem.option, Reason: problem.reason}
 		}
 	}
@@ -372,11 +372,11 @@ type Queues struct {
 // Ada a call of an open entry is not queued, and does not count. Here it joins the queue first, and
 // is evaluated there, so that an older request whose guard its arrival has opened may start
 // before it. A body that runs, a Try, and requests that arrived while a body runs do not count.
-func (q *Queues) Waiting(op interface{ at(t *species) (int, bool) }) int {
+func (q *Queues) Waiting(op interface{ known() *operationInfo }) int {
 	if q.box == nil {
 		return 0
 	}
-	if i, ok := op.at(q.typ); ok {
+	if i, ok := op.known().at(q.typ); ok {
 		return q.box.Waiting(i)
 	}
 	return 0
@@ -387,11 +387,11 @@ func (q *Queues) Waiting(op interface{ at(t *species) (int, bool) }) int {
 // body runs that excludes the operation: so the difference says how many have gone, to
 // run or because they were withdrawn. Who finds the object idle and the guard open does
 // not wait, and is not counted.
-func (q *Queues) Joined(op interface{ at(t *species) (int, bool) }) uint64 {
+func (q *Queues) Joined(op interface{ known() *operationInfo }) uint64 {
 	if q.box == nil {
 		return 0
 	}
-	if i, ok := op.at(q.typ); ok {
+	if i, ok := op.known().at(q.typ); ok {
 		return q.box.Joined(i)
 	}
 	return 0
@@ -425,7 +425,7 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 	case asked.simple == nil:
 		falsePart = asked.askState(o.state)
 	case !asked.simple(o.state):
-		falsePart = asked.guard
+		falsePart = asked.info.guard
 	}
 	returned = true
 	return falsePart, err
@@ -502,11 +502,12 @@ func (o *Object[T]) Watch(operations uint64) {
 
 // Carries implements mailbox.Host.
 func (o *Object[T]) Carries(r *mailbox.Request) bool {
-	c, ok := r.Body.(*request[T, adhoc[T], None])
-	return ok && c.arg.guard.Looks() == guards.AtState && c.arg.guard.Simple() != nil
+	in, ok := carried[T](r.Body)
+	return ok && in.arg.guard.Looks() == guards.AtState && in.arg.guard.Simple() != nil
 }
 
 // WatchGuard implements mailbox.Host.
 func (o *Object[T]) WatchGuard(r *mailbox.Request) {
-	o.watch = r.Body.(*request[T, adhoc[T], None]).arg.guard.Simple()
+	in, _ := carried[T](r.Body)
+	o.watch = in.arg.guard.Simple()
 }

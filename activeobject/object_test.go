@@ -21,10 +21,11 @@ func TestAnObjectTakesNoMoreThan128Bytes(t *testing.T) {
 // of 64: one among very many is withdrawn by looking at the first two and at the one with
 // the error.
 func TestTheRecordOfARequestTakesNoMoreThanSixLines(t *testing.T) {
-	var c request[int, int, int]
+	var c record[int, int, int]
+	pending := unsafe.Offsetof(c.request) + unsafe.Offsetof(c.request.pending)
 	require.LessOrEqual(t, unsafe.Sizeof(c), uintptr(384))
-	require.Equal(t, uintptr(4), (unsafe.Offsetof(c.pending)+unsafe.Offsetof(c.pending.Err))/64)
-	require.Zero(t, (unsafe.Offsetof(c.pending)+unsafe.Offsetof(c.pending.Err)+unsafe.Sizeof(c.pending.Err))%64)
+	require.Equal(t, uintptr(4), (pending+unsafe.Offsetof(c.request.pending.Err))/64)
+	require.Zero(t, (pending+unsafe.Offsetof(c.request.pending.Err)+unsafe.Sizeof(c.request.pending.Err))%64)
 }
 
 func TestObjectsWithTheSameOptionsShareTheirClass(t *testing.T) {
@@ -121,21 +122,21 @@ func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 		"forms": carried,
 		"leaf":  lifted, "blocks": lifted, "guarded": lifted, "single": settled, "inherited": lifted,
 		"simple": settled, "plain": settled, "askState": settled,
-		"typ": remade, "pools": remade,
+		"typ":   remade,
 		"parts": own,
 
-		// Of the traits.
+		// Of what is known whatever the types.
 		"idle": settled, "mark": settled, "index": settled, "leafed": settled,
-		"species": remade, "self": remade,
+		"species": remade, "self": remade, "prototype": remade, "place": remade, "pools": remade,
 		"taker": own,
 		"name":  carried, "kind": carried, "guard": settled, "looks": settled, "changed": carried, "argument": carried, "result": carried,
 		"family": carried, "keyed": carried, "opens": carried, "headOfLine": carried, "own": carried, "bound": carried,
 	}
 	got := map[string]string{}
-	for _, typ := range []reflect.Type{reflect.TypeFor[Operation[int, int, int]](), reflect.TypeFor[operation[int]](), reflect.TypeFor[traits]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[Operation[int, int, int]](), reflect.TypeFor[operation[int]](), reflect.TypeFor[operationInfo]()} {
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Name, "[")
-			if name != "operation" && name != "traits" { // the second and the third of them
+			if name != "operation" && name != "info" { // the second and the third of them
 				got[name] = want[name]
 			}
 		}

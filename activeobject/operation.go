@@ -20,26 +20,16 @@ type Operation[T, A, R any] struct {
 	single  func(*T, A) bool   // the guard, if it is one condition that looks at the argument
 	forms[A]
 
-	parts     []guards.Guard[T, A]        // added by Guard
-	inherited func() []guards.Guard[T, A] // of a derived type's: its base's, if that has any, these, and those of Strengthen
-
-	pools pools
+	parts     []guards.Guard[T, A]      // added by Guard
+	inherited func() guards.Guard[T, A] // of a derived type's: its base's
 }
 
 // forms is what depends on the argument but not on the state. A derived type's
 // operation begins with a copy of its base's.
 type forms[A any] struct {
-	accept func(any) (A, bool)                 // the argument of a message
-	key    func(arg A, boxed bool) (any, bool) // of a family; see keyer
-	keys   []func(arg A, open func(key any))   // what the operation can open of families, as in traits
-}
-
-// accept is for an argument that comes in a message: nil stands for no argument,
-// and for a nil interface.
-func accept[A any](argument any) (A, bool) {
-	arg, ok := argument.(A)
-	_, none := any(arg).(None)
-	return arg, ok || argument == nil && (none || any(arg) == nil)
+	accept func(any) (A, bool)                 // the argument of a message; nil stands for an A
+	key    func(arg A, boxed bool) (any, bool) // of a family; see familyOf
+	keys   []func(arg A, open func(key any))   // what the operation can open of families
 }
 
 // Procedure declares an operation that may change the state and is always open.
@@ -86,15 +76,17 @@ func FunctionCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Con
 func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
 	op := newOperation[T, A, R](t)
 	op.leaf, op.blocks = leaf, blocks
-	op.kind, op.name, op.changed = kind, name, kind != kernel.Function
-	op.accept = accept[A]
+	op.info.kind, op.info.name, op.info.changed = kind, name, kind != kernel.Function
 	t.add(&op.operation, leaf != nil || blocks != nil)
 	return op
 }
 
 func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
 	op := &Operation[T, A, R]{}
-	op.typ, op.species, op.self, op.argument, op.result = t, &t.species, op, reflect.TypeFor[A](), reflect.TypeFor[R]()
+	op.typ = t
+	op.info.self = &op.operation
+	op.info.species, op.info.argument, op.info.result, op.info.place = &t.species, reflect.TypeFor[A](), reflect.TypeFor[R](), reflect.TypeFor[*R]()
+	op.info.prototype = &invocation[T, A, R]{op: op}
 	return op
 }
 
@@ -123,42 +115,53 @@ func (op *Operation[T, A, R]) WhenWaiting(name string, holds func(*T) bool) *Ope
 // entry by it. It panics if the operation cannot wait, the guard has no condition,
 // the type is sealed, or In has handed on the operation to a derived type.
 func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
-	switch {
-	case op.kind != kernel.Entry && op.inherited == nil:
-		panic(op.common().where() + " has a guard: only entries wait; declare it with Entry")
-	case op.kind == kernel.Function:
-		panic(op.common().where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
-	case g.IsZero():
-		panic(op.common().where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
-	case op.family && g.Looks()&guards.AtArgument != 0:
-		panic(op.common().where() + " is a family with a guard over the argument: its guards look at no more of that than the key; use WhenKey")
-	}
-	op.guardBy(g)
+	op.info.checkGuard(op.inherited != nil, g.IsZero(), g.Looks())
+	guardBy(op, g)
 	return op
 }
 
-// guardBy adds a part to the guard.
-func (op *Operation[T, A, R]) guardBy(g guards.Guard[T, A]) *Operation[T, A, R] {
-	defer op.common().declaring("a guard")()
+// checkGuard panics if the operation, which may be inherited, cannot have a guard.
+func (op *operationInfo) checkGuard(inherited, zero bool, looks guards.Looks) {
+	switch {
+	case op.kind != kernel.Entry && !inherited:
+		panic(op.where() + " has a guard: only entries wait; declare it with Entry")
+	case op.kind == kernel.Function:
+		panic(op.where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
+	case zero:
+		panic(op.where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
+	case op.family && looks&guards.AtArgument != 0:
+		panic(op.where() + " is a family with a guard over the argument: its guards look at no more of that than the key; use WhenKey")
+	}
+}
+
+// guardBy adds a part to the guard of the operation.
+func guardBy[T, A, R any](op *Operation[T, A, R], g guards.Guard[T, A]) {
+	defer op.info.declaring("a guard")()
 	op.parts = append(op.parts, g)
-	op.kind = kernel.Entry
-	return op
+	op.info.kind = kernel.Entry
 }
 
 // Name returns the name of the operation.
-func (op *Operation[T, A, R]) Name() string { return op.name }
+func (op *Operation[T, A, R]) Name() string { return op.info.name }
 
 // Waiting returns how many requests wait for the operation at the object, those
 // included that stand behind a running body and have not been let in yet.
 func (op *Operation[T, A, R]) Waiting(o *Object[T]) int {
+	return op.info.waiting(&o.core)
+}
+
+func (op *operationInfo) waiting(o *core) int {
 	if !o.class.typ.extends(op.species) {
 		return 0
 	}
 	return o.box.Queued(op.index)
 }
 
-// at returns the operation's number in t, if that is its type or inherits it.
-func (op *operation[T]) at(s *species) (int, bool) { return op.index, s.extends(op.species) }
+// known returns what is known of the operation whatever its types.
+func (op *Operation[T, A, R]) known() *operationInfo { return &op.info }
+
+// at returns the operation's number in s, if that is its type or inherits it.
+func (op *operationInfo) at(s *species) (int, bool) { return op.index, s.extends(op.species) }
 
 // NoArg adapts a method that takes no argument to the form of a body.
 func NoArg[T, R any](body func(*T) (R, error)) func(*T, None) (R, error) {

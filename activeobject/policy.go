@@ -130,10 +130,10 @@ func (o *Object[T]) SetPriority(arrival uint64, priority int) error {
 // Without it a request whose guard is false stands in nobody's way. It returns the
 // operation.
 func (op *Operation[T, A, R]) HeadOfLine() *Operation[T, A, R] {
-	defer op.common().declaring("a head of line")()
-	if op.family {
-		panic(op.common().where() + " is a family with a head of line: the requests of one key wait for the same guard anyway")
+	defer op.info.declaring("a head of line")()
+	if op.info.family {
+		panic(op.info.where() + " is a family with a head of line: the requests of one key wait for the same guard anyway")
 	}
-	op.headOfLine = true
+	op.info.headOfLine = true
 	return op
 }

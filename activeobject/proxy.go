@@ -26,7 +26,10 @@ type Proxy[A, R any] interface {
 // At returns the operation's client proxy at an object. It is made once, for any
 // number of calls; a call by it costs that of the operation and of a method of an
 // interface, and allocates nothing more.
-func (op *Operation[T, A, R]) At(o *Object[T]) Proxy[A, R] { return &local[T, A, R]{op, o} }
+//
+// (It is no method, as an Operation would then have its proxies compiled whether there are any or
+// not.)
+func At[T, A, R any](op *Operation[T, A, R], o *Object[T]) Proxy[A, R] { return &local[T, A, R]{op, o} }
 
 // local is the client proxy of an object in this process.
 type local[T, A, R any] struct {

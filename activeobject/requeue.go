@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"runtime/debug"
-	"time"
 
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -45,259 +43,288 @@ const (
 // The compiler refuses a target whose result is of another type. (Requeuing is from
 // Ada, where its parameters must be the same, too; ARM 9.5.4.)
 func (op *Operation[T, A, R]) Requeue(arg A, how ...Requeuing) (R, error) {
-	return op.RequeueTo(nil, arg, how...)
+	return requeued(op, nil, arg, how)
 }
 
 // RequeueTo is Requeue for another object, of whatever type, at which the request
 // arrives like any other. If that has stopped, or its queue is full, the request
 // fails with *RequeuedError.
 func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (r R, err error) {
-	h := &hop[T, A, R]{errand: errand[T, A, R]{op, o, arg}}
-	for _, w := range how {
-		h.how |= w
+	if o == nil {
+		return requeued(op, nil, arg, how)
 	}
-	return r, h
+	return requeued(op, &o.core, arg, how)
 }
 
-// hop is a request's next turn: an error on its way out of the body that asks for it.
-// The same one may be given to several requests, so it is not changed.
-type hop[T, A, R any] struct {
-	errand[T, A, R] // at a nil object if that is the one in which the body runs
-	how             Requeuing
+func requeued[T, A, R any](op *Operation[T, A, R], o *core, arg A, how []Requeuing) (r R, err error) {
+	q := &requeueTo[T, A, R]{in: invocation[T, A, R]{op: op, arg: arg}}
+	q.requeue = requeue{in: &q.in, to: o}
+	for _, h := range how {
+		q.requeue.how |= h
+	}
+	return r, &q.requeue
 }
 
-// hopper is a *hop of whatever types.
-type hopper interface {
-	error
-	// bind makes it the next turn of the request home to the object at.
-	bind(home record, at *core) (*mailbox.Hop, error)
-	// target returns the object that it is to, or nil, and how.
-	target() (*core, Requeuing)
+// requeueTo is a requeue with what it is for.
+type requeueTo[T, A, R any] struct {
+	requeue requeue
+	in      invocation[T, A, R]
 }
 
-// turn is a hopper with a known result.
-type turn[R any] interface {
-	hopper
-	// here runs the turn at once, if it is to the object that the caller has taken,
-	// found the word w, and marked with mark, at which nobody waits; and if its
-	// guard holds. It returns the mark of the object afterwards, which is 0 if the
-	// object has been given back.
-	here(at *core, w, mark uint64) (r R, now uint64, ok bool, err error)
-	// there makes the turn at another object, hopping or retrying, up to the next such turn.
-	there(ctx context.Context, how manner, ran mailbox.Turns) (R, error)
+// requeue is what a body asks for: an error on its way out of it. The same one may be given to
+// several requests, so it is not changed.
+type requeue struct {
+	in  typed
+	to  *core // nil if it is the object in which the body runs
+	how Requeuing
 }
 
 // Error implements error. It is seen only by a body that calls another one as a
-// function, and by whoever gets an error that a body has wrapped.
-func (h *hop[T, A, R]) Error() string { return h.op.common().asked() }
-
-func (t *common) asked() string {
-	return fmt.Sprintf("sluice: a requeue to %s, which a body is to return as it is", t.name)
+// function, and where a body has wrapped it.
+func (q *requeue) Error() string {
+	return fmt.Sprintf("sluice: a requeue to %s, which a body is to return as it is", q.in.info().name)
 }
 
-// requeued makes of an error that a body has returned the request's next turn, if
-// it is a hop. Else it returns the request's error.
-func requeued(err error, home record, at *core) error {
-	h, ok := err.(hopper)
+// ends reports whether the context, which is tame, has ended of a request that asks for
+// the requeue, and which may be withdrawn.
+func (q *requeue) ends(ctx context.Context) bool { return q.how&Commit == 0 && ctx.Err() != nil }
+
+// requeued makes of an error that a body has returned in an object the request's next turn, if it
+// is a requeue. Else it returns the request's error.
+func (c *request) requeued(err error, at *core) error {
+	q, ok := err.(*requeue)
 	if !ok {
 		return err
 	}
-	_, _, r := home.parts()
-	m, err := h.bind(home, at)
+	t, err := c.next(q, at)
+	if err == nil {
+		err = c.board(t, q.how, at)
+	}
 	switch err.(type) {
-	case nil:
-		r.Requeue(m)
-		return nil
-	case *BadRequeueError: // of the body that has asked for it
+	case nil, *BadRequeueError: // the latter of the body that has asked for it
 		return err
 	}
-	return r.Stranded(&at.box, err)
+	return c.pending.Request.Stranded(&at.box, err)
 }
 
-// bind implements hopper.
-func (h *hop[T, A, R]) bind(home record, at *core) (*mailbox.Hop, error) {
-	place := home.place()
-	if _, ok := place.(*R); !ok {
-		if err := h.op.common().misfit(place, new(R), at); err != nil {
-			return nil, err
+// next returns the turn that the requeue is, of the request, whose body has run in an object.
+func (c *request) next(q *requeue, at *core) (t turn, err error) {
+	op := q.in.info()
+	if err = c.fits(op, at); err != nil {
+		return t, err
+	}
+	t = turn{q.in, op, q.to}
+	if t.o == nil {
+		t.o = at
+		if reflect.TypeOf(at.class.typ.self) != reflect.TypeOf(op.species.self) {
+			// The object has another state, of which that of the operation may be a part.
+			if !at.class.typ.extends(op.species) {
+				return t, &BadRequeueError{Object: at.Name(), Operation: op.species.name, Problem: "it is of another type; use RequeueTo for another object"}
+			}
+			t.op = at.class.typ.all[op.index]
+			t.in = invoke(t.op.prototype, q.in.act(getArgument, nil))
+			return t, nil
 		}
 	}
-	o := h.o
-	if o == nil {
-		var ok bool
-		if o, ok = at.box.Host().(*Object[T]); !ok {
-			return h.op.common().inheritedHop(h.arg, at, h.how, home)
-		}
+	if t.op = op.in(t.o); t.op == nil {
+		return t, op.foreign(t.o)
 	}
-	return h.op.turn(o, h.arg, at, h.how, home)
+	if t.op != op {
+		t.in = invoke(t.op.prototype, q.in.act(getArgument, nil))
+	}
+	return t, nil
 }
 
-// misfit returns an error if a result, to which there is a pointer, does not fit a
-// place for one of another type.
-func (t *common) misfit(place, result any, at *core) error {
-	if _, ok := place.(*any); ok {
+// fits returns an error if the result of an operation is not what the request's caller
+// waits for.
+func (c *request) fits(op *operationInfo, at *core) error {
+	if reflect.TypeOf(c.pending.Place) == op.place {
 		return nil
 	}
-	return &BadRequeueError{Object: at.Name(), Operation: t.name, Problem: fmt.Sprintf("its result is a %v, not what the caller waits for", reflect.TypeOf(result).Elem())}
-}
-
-// inheritedHop is bind for a hop to an operation that the type of the object inherits
-// from one with another state. If nobody has made the operation's handle in the type
-// its result is of any type, and home knows which.
-func (t *common) inheritedHop(arg any, at *core, how Requeuing, home record) (*mailbox.Hop, error) {
-	if !at.class.typ.extends(t.species) {
-		return nil, &BadRequeueError{Object: at.Name(), Operation: t.species.name, Problem: "it is of another type; use RequeueTo for another object"}
+	if _, ok := c.pending.Place.(*any); ok {
+		return nil
 	}
-	return at.class.typ.all[t.index].self.hop(at, arg, how, home)
+	return &BadRequeueError{Object: at.Name(), Operation: op.name, Problem: fmt.Sprintf("its result is a %v, not what the caller waits for", op.result)}
 }
 
-// hop implements handle.
-func (op *Operation[T, A, R]) hop(at *core, arg any, how Requeuing, home record) (*mailbox.Hop, error) {
-	typed, _ := arg.(A) // which fails for a nil interface only
-	return op.turn(at.box.Host().(*Object[T]), typed, at, how, home)
-}
-
-// turn makes the operation at an object the next turn of a request that comes from
-// another one, or from the same.
-func (op *Operation[T, A, R]) turn(o *Object[T], arg A, from *core, how Requeuing, home record) (*mailbox.Hop, error) {
-	if o.class.typ != op.species {
-		own := op.heir(&o.core)
-		if own == nil {
-			return nil, op.common().foreign(&o.core)
-		}
-		op = own
-	}
-	l := &leg[T, A, R]{work: work[T, A, R]{op, o, arg}}
-	l.stay.job = &l.work
-	return l.stay.board(from, how, home)
-}
-
-// leg is a stay with its job, which is allocated with it.
-type leg[T, A, R any] struct {
-	stay stay
-	work work[T, A, R]
-}
-
-// stay is what a request is requeued for, and so its body from then on.
-type stay struct {
+// later is a turn that a request is requeued for through the scheduler, and so its body from then
+// on.
+type later struct {
 	mailbox.Hop
-	job
-	home  record
-	place any             // for the result
-	ctx   context.Context // of a body that takes one
+	turn turn
+	home *request
+	ctx  context.Context // of a body that takes one
 }
 
-// board makes s, whose operation and object match, a request's next turn.
-func (s *stay) board(from *core, how Requeuing, home record) (_ *mailbox.Hop, err error) {
-	t, o := s.job.site()
-	s.home, s.place = home, home.place()
-	if t.family {
-		if s.Key, err = t.keyFor(o, s.job.key); err != nil {
-			return nil, err
+// board makes the turn the next one of the request, which comes from an object.
+func (c *request) board(t turn, how Requeuing, from *core) (err error) {
+	l := &later{turn: t, home: c}
+	if t.op.family {
+		if l.Key, err = t.op.keyFor(t.o, t.in); err != nil {
+			return err
 		}
 	}
-	if s.Claim, err = t.claim(o, s.job.Argument); err != nil {
-		return nil, err
+	if l.Claim, err = t.op.claim(t.o, t.in); err != nil {
+		return err
 	}
-	s.Keep, s.Commit = how&KeepPlace != 0, how&Commit != 0
-	s.Box, s.Op, s.Leaf, s.Body = &o.box, t.index, t.lendable(o), s
-	s.Board = boarded
-	if o.class.filters != nil && o != from {
-		s.Admit = func(r *mailbox.Request) (context.Context, error) {
-			_, c, _ := home.parts()
-			return t.admit(r.Context(), o, c, s.job.Argument())
-		}
+	l.Keep, l.Commit = how&KeepPlace != 0, how&Commit != 0
+	l.Box, l.Op, l.Leaf, l.Body = &t.o.box, t.op.index, t.op.lendable(t.o), l
+	l.Board = boarded
+	if t.o.class.filters != nil && t.o != from {
+		l.Admit = func(r *mailbox.Request) (context.Context, error) { return c.admit(r.Context(), t) }
 	}
-	return &s.Hop, nil
+	c.pending.Request.Requeue(&l.Hop)
+	return nil
 }
 
-// boarded is called before the request waits for its next turn, which is a stay.
+// boarded is called before the request waits for its next turn.
 func boarded(body mailbox.Body, r *mailbox.Request, box *mailbox.Mailbox) {
-	s := body.(*stay)
-	if t, o := s.job.site(); !t.leafed || o.class.filters != nil {
-		s.ctx = r.InsideAgain(box)
+	l := body.(*later)
+	if t := l.turn; !t.op.leafed || t.o.class.filters != nil {
+		l.ctx = r.InsideAgain(box)
 	}
 }
 
 // Run implements mailbox.Body.
-func (s *stay) Run() { run(s.job, s.home, s.place, s.ctx) }
+func (l *later) Run() { l.home.run(l.turn.in, l.turn.o, l.ctx) }
+
+// AskGuard implements mailbox.Body.
+func (l *later) AskGuard() string { return l.turn.in.evaluate(l.turn.o.box.Host()) }
+
+// Argument implements mailbox.Body.
+func (l *later) Argument() any { return l.turn.in.act(getArgument, nil) }
 
 // Fail implements mailbox.Body.
-func (s *stay) Fail(err error) { s.home.Fail(err) }
+func (l *later) Fail(err error) { l.home.Fail(err) }
 
 // Recycle implements mailbox.Body. It is the request's own body that is recycled.
-func (s *stay) Recycle() {}
+func (l *later) Recycle() {}
 
-func (s *stay) todo() job { return s.job }
-
-// onward carries on with a request whose body, run by the calling goroutine, has
-// asked for a hop. The caller has the object, in which it found the word w, and
-// gives it back here.
-//
-// As long as nobody waits at the object, a hop to it is made on the spot if its guard
-// holds: in the kernel the request would be the only one inside, and those that
-// arrive meanwhile are outside. That nobody waits is certain: w says that nobody
-// did, and whoever has come since makes the swap fail by which the object is marked
-// with the next operation.
-//
-// Between two turns a request looks at its context, and is left to the kernel if that has
-// ended, or is not one that may be asked while the object is held. What was sent makes some
-// turns only, as its sender waits for none.
-func (op *Operation[T, A, R]) onward(ctx context.Context, o *Object[T], arg A, w uint64, h hopper, how manner, p *passage) (r R, err error) {
-	l := op.leaving(ctx, o, arg)
-	ran := p.turns() // before the one that l is about
-	tame, tamed, turns := ctx, mailbox.Tamed(ctx), 0
-	for mark := op.mark; w == op.idle && o.class.filters == nil && tamed; turns++ {
-		next, ok := h.(turn[R])
-		if !ok || how >= sending && turns == sentTurns || ends(ctx, h) {
-			break
-		}
-		r, mark, ok, err = next.here(&o.core, w, mark)
-		if !ok && mark != 0 {
-			break
-		}
-		if _, more := err.(hopper); how == answering && ok && !more {
-			p.keep(r, err)
-		}
-		if h, err = o.ranHere(&l, &ran, w, mark, ok, how, err); h == nil {
-			return r, err
-		}
-	}
-	if !tamed {
-		tame = o.tame(ctx, l)
-	}
-	if how < sending && o.travels(tame, h) {
-		if next, ok := h.(turn[R]); ok {
-			l.Lend = false // it has yet to go on
-			o.leave(l)
-			ran.Add(&o.box, l.Op)
-			switch {
-			case how == hopping || how == retrying:
-				return r, &departure{next, ran} // travel, which has called this, goes on: no stack grows
-			case how.tries():
-				return travel(ctx, next, retrying, ran)
-			}
-			return travel(ctx, next, hopping, ran)
-		}
-	}
-	now := mailbox.Now()
-	c := op.record(tame, o, arg, how, now)
-	err = op.common().wait(tame, &o.core, c, l, ran, h, how, now, p)
-	if how < sending {
-		return op.took(c, now)
-	}
-	return r, err
-}
+func (l *later) current() turn { return l.turn }
 
 // sentTurns is how many turns in a row a request that was sent makes on the goroutine of
 // its sender, after the first.
 const sentTurns = 16
 
-// ends reports whether the context, which is tame, has ended of a request that asks for a
-// hop, and which may be withdrawn.
-func ends(ctx context.Context, h hopper) bool {
-	_, how := h.target()
-	return how&Commit == 0 && ctx.Err() != nil
+// onward carries on with the request, whose body, run by the calling goroutine, has
+// asked for a requeue. The goroutine has the object, in which it found the word w, and
+// gives it back here. A call has ended when onward returns; of others the state says whether the
+// request is on its way.
+//
+// A call goes to another object on its own goroutine, from here.
+func (c *request) onward(ctx context.Context, w uint64, q *requeue, how mode, ran *mailbox.Turns, s *callState) {
+	in, at := c.in, c.o
+	c.begun = true
+	for last := c.current(); q != nil; {
+		o, turns := last.o, 0
+		tame, tamed := ctx, mailbox.Tamed(ctx)
+		if w == last.op.idle && w != mailbox.Never && tamed && o.class.filters == nil {
+			if last, q, turns = c.here(ctx, w, q, last, how, ran, s); q == nil {
+				break
+			}
+		}
+		l := last.leaving(turns > 0)
+		if !tamed {
+			tame = o.tame(ctx, l)
+		}
+		t, err := c.next(q, o)
+		if err != nil || !c.travels(tame, q, t.o, how) {
+			l.Lend = mailbox.Outside(tame)
+			c.wait(tame, l, ran, q, how, s)
+			break
+		}
+		o.leave(l) // without lending itself, as it has yet to go on
+		ran.Add(&o.box, l.Op)
+		last, c.in, c.o = t, t.in, t.o
+		w, q = c.enter(ctx, t.op, how, ran, s)
+	}
+	if !s.posted { // or else the record is not ours any more; and the request has not travelled
+		c.in, c.o = in, at
+	}
+}
+
+// leaving says how a goroutine leaves the object in which it has run the turn, without lending
+// itself. If it is the last of several, anything can have been opened.
+func (t turn) leaving(several bool) mailbox.Leaving {
+	l := mailbox.Leaving{Op: t.op.index, Changed: several || t.op.changed}
+	if t.op.opens != nil && !several {
+		l.Opens = t.op.opener(t.o, t.in)
+	}
+	return l
+}
+
+// here makes one turn after another on the spot: as long as nothing waits at the object, which the
+// calling goroutine has taken, each is to the same object, and its guard holds. In the scheduler
+// the request would be the only one inside, and those that arrive meanwhile are outside. That
+// nothing waits is certain: w, the word that was found, says that nothing did, and what has come
+// since makes the swap fail by which the object is marked with the next operation.
+//
+// Between two turns a request looks at its context, and is left to the scheduler if that has
+// ended. What was sent makes some turns only, as its sender waits for none.
+//
+// It returns the last turn, how many there were, and the requeue that is left to be made. If there
+// is none the object has been given back, and the request has ended.
+func (c *request) here(ctx context.Context, w uint64, q *requeue, last turn, how mode, ran *mailbox.Turns, s *callState) (turn, *requeue, int) {
+	for turns := 0; ; turns++ {
+		op := q.in.info()
+		if how >= sending && turns == sentTurns || op.idle != w || q.to != nil && q.to != last.o || c.fits(op, last.o) != nil || q.ends(ctx) {
+			return last, q, turns // were idle the same and the object another, it would be of the operation's type
+		}
+		next, done := c.turnHere(ctx, w, last, turn{q.in, op, last.o}, how, ran, s)
+		if !done {
+			return last, q, turns
+		}
+		last.in, last.op, q = q.in, op, next
+		if next == nil {
+			return last, nil, turns
+		}
+	}
+}
+
+// turnHere makes one turn of here, after the last one, if its guard holds. If it asks for no other
+// the object is given back.
+func (c *request) turnHere(ctx context.Context, w uint64, last, now turn, how mode, ran *mailbox.Turns, s *callState) (next *requeue, done bool) {
+	at, o := asking, last.o
+	defer func() {
+		if at != finished {
+			done = true
+			c.caughtHere(now, at, last, mailbox.Panicked(recover()), how, ran, s)
+		}
+	}()
+	if now.op.guard != "" && now.in.evaluate(o.box.Host()) != "" || !o.box.Word.CompareAndSwap(w|last.op.mark, w|now.op.mark) {
+		at = finished
+		return nil, false
+	}
+	at = running
+	err := c.apply(now.in, o, nil)
+	at = finished
+	if err != nil {
+		if next, ok := err.(*requeue); ok {
+			ran.Add(&o.box, last.op.index)
+			return next, true
+		}
+	}
+	c.ended(err, how, s)
+	if !o.box.Word.CompareAndSwap(w|now.op.mark, w) {
+		l := now.leaving(true)
+		l.Lend = mailbox.Outside(ctx)
+		o.leave(l)
+	}
+	return nil, true
+}
+
+// caughtHere is caught for turnHere.
+func (c *request) caughtHere(t turn, at int, last turn, value any, how mode, ran *mailbox.Turns, s *callState) {
+	var err error
+	if at == running {
+		t.op.caught(t.o, at, value, &err)
+	} else {
+		err = t.op.guardCaught(t.o, value)
+		ran.Add(&t.o.box, last.op.index)
+		err = ran.Failed(err)
+		t.o.box.Yield(mailbox.Leaving{Op: last.op.index, Changed: true})
+	}
+	c.failed(err, how, s)
 }
 
 // tame is mailbox.Tame for a goroutine that has the object, in which its body has run and asked
@@ -314,41 +341,11 @@ func (o *core) tame(ctx context.Context, l mailbox.Leaving) context.Context {
 	return ctx
 }
 
-// ranHere carries on when a turn has been made here, or has panicked. It returns the
-// next one; if there is none the object has been given back, and the request has ended
-// with the error.
-func (o *core) ranHere(l *mailbox.Leaving, ran *mailbox.Turns, w, mark uint64, ok bool, how manner, err error) (hopper, error) {
-	if mark == 0 { // it has panicked
-		if !ok { // before its body has run
-			ran.Add(&o.box, l.Op)
-			err = ran.Failed(err)
-		}
-		if how == telling {
-			o.unheard(err)
-			err = nil
-		}
-		return nil, err
-	}
-	last := l.Op
-	l.Op, l.Changed, l.Opens = mailbox.Marked(mark), true, nil
-	if h, ok := err.(hopper); ok {
-		ran.Add(&o.box, last)
-		return h, nil
-	}
-	if !o.box.Word.CompareAndSwap(w|mark, w) {
-		o.leave(*l)
-	}
-	if how == telling {
-		err = nil
-	}
-	return nil, err
-}
-
-// leave gives the object back to whom the fast path is no way.
+// leave gives the object back that a goroutine has taken.
 func (o *core) leave(l mailbox.Leaving) {
 	given := false
 	defer func() {
-		if !given { // a guard that somebody waits for has panicked or exited: the kernel asks again
+		if !given { // a guard that is waited for has panicked or exited: the scheduler evaluates it again
 			_ = recover()
 			o.box.Yield(l)
 		}
@@ -360,136 +357,162 @@ func (o *core) leave(l mailbox.Leaving) {
 	}
 }
 
-// here implements turn. Whoever has the object holds the hop, and does not write to
-// it: others may have been given the same.
-func (h *hop[T, A, R]) here(at *core, w, mark uint64) (r R, now uint64, ok bool, err error) {
-	op, o := h.op, h.o
-	if op.idle != w { // or else the object is of the operation's type
-		return r, mark, false, nil
-	}
-	if o == nil {
-		o = at.box.Host().(*Object[T])
-	}
-	if &o.core != at {
-		return r, mark, false, nil
-	}
-	now = mark
-	state := asking // and ok says whether the body has been run
-	defer func() {
-		if state != finished {
-			op.common().failedHere(at, state, mark, mailbox.Panicked(recover()), &err)
-			now = 0
-		}
-	}()
-	if op.guard != "" && op.ask(o, h.arg) != "" || !o.box.Word.CompareAndSwap(w|mark, w|op.mark) {
-		state = finished
-		return r, now, false, nil
-	}
-	now, ok, state = op.mark, true, running
-	r, err = op.leaf(o.state, h.arg)
-	state = finished
-	return r, now, true, err
+// travels reports whether a call makes the turn that the requeue is, at an object, by itself: it is
+// another object, without interceptors, and the wait ends if the context does.
+func (c *request) travels(ctx context.Context, q *requeue, to *core, how mode) bool {
+	return how < sending && to != c.o && to.class.filters == nil && (q.how&Commit == 0 || ctx.Done() == nil)
 }
 
-// failedHere is caught, for a turn here that comes after that with the mark.
-func (t *common) failedHere(o *core, state int, mark uint64, value any, err *error) {
-	if state == running {
-		t.caught(o, state, value, err)
-		return
-	}
-	if value != nil {
-		*err = o.guardError(t.index, value, debug.Stack())
-		o.failed(t.name, 0, *err)
-	} else {
-		o.failed(t.name, 0, o.guardError(t.index, goexit, debug.Stack()))
-	}
-	o.box.Yield(mailbox.Leaving{Op: mailbox.Marked(mark), Changed: true}) // the turn before
-}
-
-// travel takes a call, hopping or retrying, to other objects, one after another.
-func travel[R any](ctx context.Context, next turn[R], how manner, ran mailbox.Turns) (R, error) {
-	for {
-		r, err := next.there(ctx, how, ran)
-		d, ok := err.(*departure)
-		if !ok {
-			return r, err
-		}
-		next, ran = d.next.(turn[R]), d.ran
-	}
-}
-
-// departure is what a turn there ends with whose body asks for another object.
-type departure struct {
-	next hopper // a turn[R]
-	ran  mailbox.Turns
-}
-
-// Error implements error, and is never called.
-func (*departure) Error() string { return "sluice: a departure" }
-
-// there implements turn.
-func (h *hop[T, A, R]) there(ctx context.Context, how manner, ran mailbox.Turns) (R, error) {
-	return h.op.start(ctx, h.o, h.arg, how, &passage{history: &history{ran: ran}})
-}
-
-// target implements hopper.
-func (h *hop[T, A, R]) target() (*core, Requeuing) {
-	if h.o == nil {
-		return nil, h.how
-	}
-	return &h.o.core, h.how
-}
-
-// travels reports whether there can make the turn: it is to another object,
-// without interceptors, and its wait ends if the context does.
-func (o *core) travels(ctx context.Context, h hopper) bool {
-	to, how := h.target()
-	return to != nil && to != o && to.class.filters == nil && (how&Commit == 0 || ctx.Done() == nil)
-}
-
-// wait makes a request wait for a hop. The caller has the object, in which the body
-// has run, and gives it back here. Of a call, the error is in its record afterwards.
-func (t *common) wait(ctx context.Context, o *core, rec record, l mailbox.Leaving, ran mailbox.Turns, h hopper, how manner, now time.Duration, p *passage) error {
-	_, c, r := rec.parts()
-	t.prepare(o, r, how)
-	p.charge(ctx, o, rec, how)
+// wait makes the request wait for a requeue. The calling goroutine has the object, in which the
+// body has run, and gives it back here.
+func (c *request) wait(ctx context.Context, l mailbox.Leaving, ran *mailbox.Turns, q *requeue, how mode, s *callState) {
+	o, r, now := c.o, &c.pending.Request, mailbox.Now()
+	c.prepare(c.in.info(), how, now)
+	c.charge(ctx, how)
 	r.Op = l.Op // the body that ran last
-	r.Ran(ran)
+	r.Ran(*ran)
 	given := false
 	defer func() {
 		if !given { // a key function has called runtime.Goexit
 			o.box.Yield(l)
 		}
 	}()
-	if err := requeued(h, rec, o); err != nil {
-		given = true
+	err := c.requeued(q, o)
+	given = true
+	switch {
+	case err != nil:
 		o.box.Yield(l)
-		if how < sending {
-			rec.Fail(err)
-			return nil
-		}
-		p.posted(rec, how, err)
+		c.Fail(err)
 		if how == telling { // it was taken, and has run
 			o.unheard(err)
-			err = nil
+			c.pending.Err = nil
 		}
-		return err
-	}
-	given = true
-	if how >= sending {
+	case how >= sending:
+		s.posted = true
 		o.box.PostOn(ctx, r, l, now)
-		p.posted(rec, how, nil)
-		return nil
+	default:
+		returned := false
+		defer func() {
+			if !returned {
+				c.forsake()
+			}
+		}()
+		o.box.CallOn(ctx, r, l, now)
+		returned = true
+		c.filtered().done(c.pending.Err)
 	}
-	returned := false
+}
+
+// enter makes the request at its object, to which it has come for the operation. If it returns a
+// requeue, that is what its body asks for; and the goroutine has the object, in which it has found
+// the word w.
+func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *mailbox.Turns, s *callState) (w uint64, q *requeue) {
+	if ctx.Err() == nil && c.o.class.typ == op.species {
+		w = c.o.box.Word.Load()
+		if w&^mailbox.Parked == op.idle && c.o.box.Word.CompareAndSwap(w, w|op.mark) {
+			return w, c.perform(ctx, op, w, how, ran, s)
+		}
+	}
+	var key func() (any, bool)
+	if op.keyed {
+		key = func() (any, bool) { return keyOf(c.in) }
+	}
+	w, taken, err := op.take(ctx, c.o, how, key)
+	switch {
+	case err != nil:
+		c.refuse(ran.Failed(err))
+	case taken:
+		return w, c.perform(ctx, op, w, how, ran, s)
+	default:
+		c.arrive(ctx, "", how, ran, s)
+	}
+	return 0, nil
+}
+
+// perform is the function perform for a request that has a record. If the body asks for a
+// requeue, it returns that, and does not give the object back.
+func (c *request) perform(ctx context.Context, op *operationInfo, w uint64, how mode, ran *mailbox.Turns, s *callState) (q *requeue) {
+	at := asking
 	defer func() {
-		if !returned {
-			t.forsake(o, r, c)
+		if at != finished {
+			c.caught(op, at, mailbox.Panicked(recover()), how, ran, s)
 		}
 	}()
-	o.box.CallOn(ctx, r, l, now)
-	returned = true
+	if op.guard != "" {
+		op.asked(c.o, w)
+		if falsePart := c.AskGuard(); falsePart != "" {
+			switch at = finished; {
+			case how.tries():
+				c.refuse(ran.Failed(op.refused(c.o, falsePart)))
+			case how == selecting && !c.begun:
+				op.putBack(c.o)
+				c.pending.Err = errNotNow
+			default:
+				c.arrive(ctx, falsePart, how, ran, s)
+			}
+			return nil
+		}
+	}
+	at = running
+	c.begun = true
+	err := c.apply(c.in, c.o, nil)
+	if err != nil {
+		if q, ok := err.(*requeue); ok {
+			at = finished
+			return q
+		}
+	}
+	c.ended(err, how, s)
+	if at = releasing; !op.gone(c.o, w) {
+		in := c.in
+		if op.opens == nil {
+			in = nil
+		}
+		op.giveBack(ctx, in, c.o, unasked, &at)
+	}
+	at = finished
 	return nil
+}
+
+// caught is that of an operation for perform.
+func (c *request) caught(op *operationInfo, at int, value any, how mode, ran *mailbox.Turns, s *callState) {
+	var err error
+	op.caught(c.o, at, value, &err)
+	switch at {
+	case asking:
+		c.failed(ran.Failed(err), how, s)
+	case running:
+		c.failed(err, how, s)
+	}
+}
+
+// ended makes the error that of the request, whose last body the calling goroutine has run.
+// Serving others when it gives the object back, it may yet end by a body; a reply is due all the
+// same.
+func (c *request) ended(err error, how mode, s *callState) {
+	switch how {
+	case telling:
+		return
+	case answering:
+		s.keep(c.result(), err)
+	}
+	c.pending.Err = err
+}
+
+// refuse makes the error that of the request, for which no body runs any more.
+func (c *request) refuse(err error) {
+	if c.begun {
+		c.keep(nil) // what a body has returned with a requeue is no result
+	}
+	c.pending.Err = err
+}
+
+// failed is ended for a request whose guard or body has panicked, or called runtime.Goexit.
+func (c *request) failed(err error, how mode, s *callState) {
+	c.keep(nil)
+	if c.ended(err, how, s); how == telling {
+		c.o.unheard(err)
+	}
 }
 
 // BadRequeueError says that a body asked for a requeue that is not possible. The body

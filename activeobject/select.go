@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,44 +13,53 @@ import (
 )
 
 // Case is a call that Select may make: an operation of an object, with its
-// argument. When it has been made the Case holds the result. A Case can be used for
-// one Select after another, but not for two at the same time.
-type Case[T, A, R any] struct {
-	op  *Operation[T, A, R]
-	o   *Object[T]
-	arg A
-
-	c      *request[T, A, R] // the record, made when it is first needed
-	f      *filtered         // while Select goes on, at an object with interceptors
+// argument. When it has been made the Case holds the result, until it is used again. A Case can be
+// used for one Select after another, but not for two at the same time.
+type Case[R any] struct {
+	_      incomparable
+	choice choice
 	result R
-	err    error
 }
 
 // Case returns the call as a case for Select.
-func (op *Operation[T, A, R]) Case(o *Object[T], arg A) *Case[T, A, R] {
-	return &Case[T, A, R]{op: op, o: o, arg: arg}
+func (op *Operation[T, A, R]) Case(o *Object[T], arg A) *Case[R] {
+	c := &caseOf[T, A, R]{in: invocation[T, A, R]{op: op, arg: arg}}
+	if op != nil && o != nil {
+		c.choice.turn, c.choice.place = turn{&c.in, &op.info, &o.core}, &c.result
+	}
+	return &c.Case
+}
+
+// caseOf is a Case with what it is for.
+type caseOf[T, A, R any] struct {
+	Case[R]
+	in invocation[T, A, R]
 }
 
 // Result returns what the call has returned: after a Select that has chosen it.
-func (c *Case[T, A, R]) Result() (R, error) { return c.result, c.err }
+func (c *Case[R]) Result() (R, error) { return c.result, c.choice.err }
 
-// Alternative is a *Case of whatever types, or Otherwise.
+func (c *Case[R]) chosen() *choice {
+	if c == nil || c.choice.in == nil {
+		return nil
+	}
+	return &c.choice
+}
+
+// Alternative is a *Case of whatever type, or Otherwise.
 type Alternative interface {
-	// missing reports whether there is nothing that could be chosen.
-	missing() bool
-	// snatch makes the call if its object is free and its guard holds. If it is not
-	// made, unsure says that it might be able to run at once all the same.
-	snatch(ctx context.Context) (made, unsure bool)
-	// try makes the call if that need not wait for a guard, or for the caller itself. The
-	// error is that of the context, which has ended.
-	try(ctx context.Context) (made bool, err error)
-	// join makes the call one of a selection. It reports false if it has its result
-	// instead, an error.
-	join(ctx context.Context, s *mailbox.Selection, now time.Duration) bool
-	// leave ends the part in a selection: it was chosen, or else why there is no call.
-	leave(chosen bool, why error)
-	// forsake leaves the record to whoever may still have it.
-	forsake()
+	// chosen returns the call, or nil if there is none.
+	chosen() *choice
+}
+
+// choice is a Case whatever its type.
+type choice struct {
+	turn
+	place any // of the result
+	err   error
+	made  bool      // it has result and err
+	c     *request  // the record, made when it is first needed
+	f     *filtered // while Select goes on, at an object with interceptors
 }
 
 // Otherwise is the case of Select that is chosen if no other can run at once, so
@@ -57,12 +68,7 @@ var Otherwise Alternative = otherwise{}
 
 type otherwise struct{}
 
-func (otherwise) missing() bool                                                { return false }
-func (otherwise) snatch(context.Context) (made, unsure bool)                   { return false, false }
-func (otherwise) try(context.Context) (bool, error)                            { return true, nil }
-func (otherwise) join(context.Context, *mailbox.Selection, time.Duration) bool { return false }
-func (otherwise) leave(bool, error)                                            {}
-func (otherwise) forsake()                                                     {}
+func (otherwise) chosen() *choice { return nil }
 
 // ErrNotChosen is what Interceptor.Done is told of a call that Select has not chosen,
 // and which has not run.
@@ -94,19 +100,25 @@ var ErrNotChosen = errors.New("sluice: select: another case was chosen")
 // context's error, with that *DeadlockError, and with a *SelectError if there is no case, one of them is nil or is there twice, or
 // Otherwise is not the last.
 func Select(ctx context.Context, cases ...Alternative) (int, error) {
-	if err := checkCases(cases); err != nil {
+	var room [8]*choice
+	calls, err := choices(cases, room[:0])
+	if err != nil {
 		return -1, err
 	}
-	if cases[len(cases)-1] == Otherwise {
-		for i, c := range cases {
+	for _, c := range calls {
+		c.forget()
+	}
+	if len(calls) < len(cases) {
+		for i, c := range calls {
 			if made, err := c.try(ctx); err != nil {
 				return -1, err
 			} else if made {
 				return i, nil
 			}
 		}
+		return len(calls), nil
 	}
-	for i, c := range cases {
+	for i, c := range calls {
 		if err := ctx.Err(); err != nil {
 			return -1, err
 		}
@@ -115,7 +127,7 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 			return i, nil
 		}
 		if unsure {
-			break // the kernel is to say before those are considered that come later
+			break // the scheduler is to say before those are considered that come later
 		}
 	}
 	now := mailbox.Now()
@@ -124,20 +136,20 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 		s = selections.Get().(*mailbox.Selection)
 	}
 	s.Begin()
-	for i, c := range cases {
+	for i, c := range calls {
 		if !c.join(ctx, s, now) {
 			s.Clear()
-			for _, joined := range cases[:i] {
-				joined.leave(false, ErrNotChosen)
+			for _, joined := range calls[:i] {
+				joined.leave(false, ErrNotChosen, true)
 			}
 			return i, nil
 		}
 	}
 	returned := false
 	defer func() {
-		if !returned { // a guard that was asked here, or the body, has called runtime.Goexit
+		if !returned { // a guard that was evaluated here, or the body, has called runtime.Goexit
 			s.Forsake()
-			for _, c := range cases {
+			for _, c := range calls {
 				c.forsake()
 			}
 		}
@@ -151,56 +163,108 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	if why == nil {
 		why = ErrNotChosen
 	}
-	for i, c := range cases {
-		c.leave(i == chosen, why)
+	watched := slices.ContainsFunc(calls, func(c *choice) bool { return c.f != nil })
+	for i, c := range calls {
+		c.leave(i == chosen, why, watched)
 	}
 	return chosen, err
 }
 
 var selections = sync.Pool{New: func() any { return new(mailbox.Selection) }}
 
-func (c *Case[T, A, R]) missing() bool { return c == nil || c.op == nil || c.o == nil }
-
-// known makes the case one for the operation of the object's own type. If it is of
-// another type, join says so.
-func (c *Case[T, A, R]) known() bool {
-	if c.o.class.typ != c.op.species {
-		own := c.op.heir(&c.o.core)
-		if own == nil {
-			return false
-		}
-		c.op = own
+// known makes the call one of the operation of the object's own type. If the object is of
+// another type, it reports false.
+func (c *choice) known() bool {
+	op := c.op.in(c.o)
+	if op != nil && op != c.op {
+		c.in, c.op, c.c = invoke(op.prototype, c.in.act(getArgument, nil)), op, nil
 	}
-	return true
+	return op != nil
 }
 
-func (c *Case[T, A, R]) snatch(ctx context.Context) (made, unsure bool) {
+// forget lets go of what an earlier Select has brought.
+func (c *choice) forget() {
+	if c.made {
+		reflect.ValueOf(c.place).Elem().SetZero()
+		c.err, c.made = nil, false
+	}
+}
+
+// ended makes err the error of the call, which has been made.
+func (c *choice) ended(err error) { c.err, c.made = err, true }
+
+// record returns the record of the call, which is about to be made, for the time being: if the
+// goroutine ends before put is called, the case is without it.
+func (c *choice) record() *request {
+	r := c.c
+	if c.c = nil; r == nil || r.handed { // or else it is still that of a Select that did not end
+		r = new(request)
+		r.create(c.in, c.place)
+	}
+	r.o = c.o
+	return r
+}
+
+// put takes the record back. One that has waited for itself is not used again, as the next time
+// it may be outside of the testing/synctest bubble that its channel is of.
+func (c *choice) put(r *request) {
+	if !r.pending.Request.Called() {
+		r.reset(c.op)
+		c.c = r
+	}
+}
+
+// snatch makes the call if its object is free and its guard holds. If it is not
+// made, unsure says that it might be able to run at once all the same.
+func (c *choice) snatch(ctx context.Context) (made, unsure bool) {
 	if !c.known() || c.o.class.filters != nil {
 		return false, true
 	}
-	op := c.op
 	w := c.o.box.Word.Load()
-	if w&^mailbox.Parked != op.idle {
+	if w&^mailbox.Parked != c.op.idle {
 		return false, !c.o.box.Busy()
 	}
-	if !c.o.box.Word.CompareAndSwap(w, w|op.mark) {
+	if !c.o.box.Word.CompareAndSwap(w, w|c.op.mark) {
 		return false, false
 	}
-	r, err := op.perform(ctx, c.o, c.arg, w, selecting, nil)
+	var ran mailbox.Turns
+	var s callState
+	r := c.record()
+	if q := r.perform(ctx, c.op, w, selecting, &ran, &s); q != nil {
+		r.onward(ctx, w, q, selecting, &ran, &s)
+	}
+	err := r.pending.Err
 	if err == errNotNow {
+		r.pending.Err, c.c = nil, r
 		return false, false
 	}
-	c.result, c.err = r, err
+	c.put(r)
+	c.ended(err)
 	return true, false
 }
 
-// errNotNow is what perform returns, of a case of Select, if the guard is false.
+// errNotNow is the error of a call of Select whose guard is false.
 var errNotNow = errors.New("activeobject: not now")
 
-func (c *Case[T, A, R]) try(ctx context.Context) (bool, error) {
-	p := passage{history: new(history)}
-	r, err := c.op.enter(ctx, c.o, c.arg, attempting, &p)
-	if err != nil && p.history.undone { // else a body may have returned such an error, that of a Try of its own
+// try makes the call if that need not wait for a guard, or for the caller itself. The
+// error is that of the context, which has ended.
+func (c *choice) try(ctx context.Context) (made bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if !c.known() {
+		c.ended(c.op.foreign(c.o))
+		return true, nil
+	}
+	var ran mailbox.Turns
+	var s callState
+	r := c.record()
+	if w, q := r.enter(ctx, c.op, attempting, &ran, &s); q != nil {
+		r.onward(ctx, w, q, attempting, &ran, &s)
+	}
+	err, begun := r.pending.Err, r.begun
+	c.put(r)
+	if err != nil && !begun { // else a body may have returned such an error, that of a Try of its own
 		switch err.(type) {
 		case *RefusedError, *DeadlockError:
 			return false, nil
@@ -209,66 +273,72 @@ func (c *Case[T, A, R]) try(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	c.result, c.err = r, err
+	c.ended(err)
 	return true, nil
 }
 
-func (c *Case[T, A, R]) join(ctx context.Context, s *mailbox.Selection, now time.Duration) bool {
+// join makes the call one of a selection. It reports false if it has its result
+// instead, an error.
+func (c *choice) join(ctx context.Context, s *mailbox.Selection, now time.Duration) bool {
 	if !c.known() {
-		c.err = c.op.common().foreign(&c.o.core)
+		c.ended(c.op.foreign(c.o))
 		return false
 	}
-	op, own := c.op, false
+	own := false
 	if filters := c.o.class.filters; filters != nil {
-		f := &filtered{ctx: ctx, request: op.common().seen(ctx, &c.o.core, c.arg), at: &c.o.core}
-		if c.err = f.queue(filters); c.err != nil {
-			f.done(c.err)
+		f := &filtered{ctx: ctx, request: c.op.seen(ctx, c.o, c.in), at: c.o}
+		if err := f.queue(filters); err != nil {
+			f.done(err)
+			c.ended(err)
 			return false
 		}
 		c.f, ctx, own = f, f.ctx, true
 		c.c = nil
 	}
-	if c.c == nil || c.c.op != op {
-		c.c = op.newRequest(false)
-	}
-	r := c.c
-	r.o, r.arg = c.o, c.arg
+	r := c.record()
+	c.c, r.handed = r, true
 	req, err := &r.pending.Request, error(nil)
-	if op.family {
-		req.Key, err = op.common().keyFor(&c.o.core, r.work().key)
+	if c.op.family {
+		req.Key, err = c.op.keyFor(c.o, c.in)
 	}
 	if err == nil {
-		req.Claim, err = op.common().claim(&c.o.core, r.work().Argument)
+		req.Claim, err = c.op.claim(c.o, c.in)
 	}
 	if err != nil {
-		if c.err, c.c = err, nil; c.f != nil {
-			c.f.done(err)
-			c.f = nil
-		}
+		c.ended(err)
+		c.c = nil
+		c.f.done(err)
+		c.f = nil
 		return false
 	}
-	r.call.filtered = c.f
-	r.pending.Request.Leaf, r.pending.Request.Patient = op.common().lendable(&c.o.core), true
-	s.Add(ctx, &r.pending.Request, &c.o.box, now, own)
-	op.common().enterChain(ctx, &c.o.core, &r.pending.Request)
+	if c.f != nil {
+		r.with().filtered = c.f
+	}
+	req.Leaf, req.Patient = c.op.lendable(c.o), true
+	s.Add(ctx, req, &c.o.box, now, own)
+	r.enterChain(ctx, c.op)
 	return true
 }
 
-func (c *Case[T, A, R]) leave(chosen bool, why error) {
+// leave ends the part in a selection: it was chosen, or else why there is no call. If the contexts
+// of some were watched each by itself, that may act late, and must not meet the record again.
+func (c *choice) leave(chosen bool, why error, watched bool) {
+	r := c.c
 	if chosen {
-		c.result, c.err = c.c.pending.Result, c.c.pending.Err
-		why = c.err
+		why = r.pending.Err
+		c.ended(why)
 	}
-	c.c.call.filtered.done(why) // at other objects, too, that it has been requeued to
-	if c.f != nil {
-		c.f, c.c = nil, nil // the watch over its context may act late
+	r.filtered().done(why) // at other objects, too, that it has been requeued to
+	if c.f = nil; watched {
+		c.c = nil
 		return
 	}
-	c.c.putBack(nil)
+	r.reset(c.op)
 }
 
-func (c *Case[T, A, R]) forsake() {
-	c.c.call.filtered.done(&mailbox.ExitError{Object: c.o.Name(), Operation: c.op.name})
+// forsake leaves the record to what may still have it.
+func (c *choice) forsake() {
+	c.c.filtered().done(&mailbox.ExitError{Object: c.o.Name(), Operation: c.op.name})
 	c.f, c.c = nil, nil
 }
 
@@ -278,22 +348,24 @@ type SelectError struct{ Problem string }
 // Error implements error.
 func (e *SelectError) Error() string { return "sluice: select: " + e.Problem }
 
-func checkCases(cases []Alternative) error {
+// choices appends the calls of the cases, without Otherwise.
+func choices(cases []Alternative, calls []*choice) ([]*choice, error) {
 	if len(cases) == 0 {
-		return &SelectError{"there is no case"}
+		return nil, &SelectError{"there is no case"}
 	}
 	for i, c := range cases {
-		if c == nil || c.missing() {
-			return &SelectError{fmt.Sprintf("case %d is nil, or its operation or object", i)}
+		switch {
+		case c == Otherwise && i != len(cases)-1:
+			return nil, &SelectError{fmt.Sprintf("Otherwise is case %d of %d: it must be the last", i, len(cases))}
+		case c == Otherwise:
+			return calls, nil
+		case c == nil || c.chosen() == nil:
+			return nil, &SelectError{fmt.Sprintf("case %d is nil, or its operation or object", i)}
 		}
-		if c == Otherwise && i != len(cases)-1 {
-			return &SelectError{fmt.Sprintf("Otherwise is case %d of %d: it must be the last", i, len(cases))}
+		if j := slices.Index(calls, c.chosen()); j >= 0 {
+			return nil, &SelectError{fmt.Sprintf("case %d is case %d again: make another one with Case", i, j)}
 		}
-		for j, d := range cases[:i] {
-			if c == d {
-				return &SelectError{fmt.Sprintf("case %d is case %d again: make another one with Case", i, j)}
-			}
-		}
+		calls = append(calls, c.chosen())
 	}
-	return nil
+	return calls, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/objecttest"
 )
 
 // choosing makes a selection on a goroutine of its own.
@@ -182,7 +183,7 @@ func TestSenselessCasesChangeNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ds.Type, &desk{open: true})
 		x := ds.wait.Case(o, func(*desk) (int, error) { t.Error("it runs"); return 0, nil })
-		var none *activeobject.Case[desk, mission, int]
+		var none *activeobject.Case[int]
 		for _, cases := range [][]activeobject.Alternative{
 			{}, {x, nil}, {x, none}, {x, ds.wait.Case(nil, answers(1))}, {x, x}, {activeobject.Otherwise, x}, {activeobject.Otherwise, activeobject.Otherwise},
 		} {
@@ -226,7 +227,8 @@ func TestTheBodyOfACaseMayBeRequeued(t *testing.T) {
 					if away {
 						to = b
 					}
-					x := ds.wait.Case(a, func(*desk) (int, error) { return ds.late.RequeueTo(to, answers(3)) })
+					runs := 0
+					x := ds.wait.Case(a, func(*desk) (int, error) { runs++; return ds.late.RequeueTo(to, answers(3)) })
 					y := ds.wait.Case(b, answers(1))
 					ctx, cancel := context.WithCancel(background)
 					c := choosing(ctx, x, y)
@@ -243,6 +245,7 @@ func TestTheBodyOfACaseMayBeRequeued(t *testing.T) {
 						ds.set(t, b, func(d *desk) { d.second = true })
 					}
 					require.Equal(t, outcome[int]{result: 0}, soon(t, s.system, c))
+					require.Equal(t, 1, runs)
 					r, err := x.Result()
 					if ended {
 						require.ErrorAs(t, err, new(*activeobject.RequeuedError))
@@ -254,6 +257,118 @@ func TestTheBodyOfACaseMayBeRequeued(t *testing.T) {
 					cancel()
 				}
 			}
+		}
+	})
+}
+
+func TestACaseThatFailsHasNoResultOfAnEarlierSelect(t *testing.T) {
+	ds := newDesks("desk")
+	everywhere(t, func(t *testing.T, s *scene) {
+		for name, otherwise := range map[string][]activeobject.Alternative{"waiting": nil, "otherwise": {activeobject.Otherwise}} {
+			o := newObject(t, s, ds.Type, &desk{})
+			fails := false
+			x := ds.do.Case(o, func(*desk) (int, error) {
+				if fails {
+					panic("it fails")
+				}
+				return 7, nil
+			})
+			cases := append([]activeobject.Alternative{x}, otherwise...)
+			i, err := activeobject.Select(background, cases...)
+			require.NoError(t, err, name)
+			require.Zero(t, i)
+			r, err := x.Result()
+			require.NoError(t, err)
+			require.Equal(t, 7, r)
+
+			fails = true
+			i, err = activeobject.Select(background, cases...)
+			require.NoError(t, err, name)
+			require.Zero(t, i)
+			r, err = x.Result()
+			require.ErrorAs(t, err, new(*activeobject.PanicError), name)
+			require.Zero(t, r, name)
+
+			<-o.Stop()
+			i, err = activeobject.Select(background, cases...)
+			require.NoError(t, err, name)
+			require.Zero(t, i)
+			r, err = x.Result()
+			require.ErrorIs(t, err, activeobject.ErrStopped, name)
+			require.Zero(t, r, name)
+		}
+	})
+}
+
+func TestACaseWhoseBodyAnInterceptorLeavesOutHasNoResult(t *testing.T) {
+	ds := newDesks("desk")
+	skips, refuses := false, error(nil)
+	between := activeobject.Intercept(activeobject.Interceptor{
+		Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) { return ctx, refuses },
+		Run: func(_ context.Context, _ activeobject.Intercepted, body func() error) error {
+			if skips {
+				return nil
+			}
+			return body()
+		},
+	})
+	everywhere(t, func(t *testing.T, s *scene) {
+		for name, otherwise := range map[string][]activeobject.Alternative{"waiting": nil, "otherwise": {activeobject.Otherwise}} {
+			o := newObject(t, s, ds.Type, &desk{}, between)
+			x := ds.do.Case(o, answers(7))
+			choose := func() (int, error) {
+				t.Helper()
+				i, err := activeobject.Select(background, append([]activeobject.Alternative{x}, otherwise...)...)
+				require.NoError(t, err, name)
+				require.Zero(t, i, name)
+				return x.Result()
+			}
+			r, err := choose()
+			require.NoError(t, err)
+			require.Equal(t, 7, r)
+			skips = true
+			r, err = choose()
+			require.NoError(t, err)
+			require.Zero(t, r, name)
+			skips, refuses = false, errors.New("refused")
+			r, err = choose()
+			require.ErrorIs(t, err, refuses)
+			require.Zero(t, r, name)
+			refuses = nil
+		}
+	})
+}
+
+func TestACaseWhoseGoroutineHasEndedCanBeUsedAgain(t *testing.T) {
+	ds := newDesks("desk")
+	everywhere(t, func(t *testing.T, s *scene) {
+		for name, otherwise := range map[string][]activeobject.Alternative{"waiting": nil, "otherwise": {activeobject.Otherwise}} {
+			a, b := newObject(t, s, ds.Type, &desk{}), newObject(t, s, ds.Type, &desk{second: true})
+			ends := true
+			x := ds.do.Case(a, func(*desk) (int, error) {
+				return ds.late.RequeueTo(b, func(*desk) (int, error) {
+					if ends {
+						runtime.Goexit()
+					}
+					return 5, nil
+				})
+			})
+			cases := append([]activeobject.Alternative{x}, otherwise...)
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				_, _ = activeobject.Select(background, cases...)
+			}()
+			<-over
+			ends = false
+			objecttest.Idle(t, a)
+			objecttest.Idle(t, b)
+			i, err := activeobject.Select(background, cases...)
+			require.NoError(t, err, name)
+			require.Zero(t, i)
+			r, err := x.Result()
+			require.NoError(t, err, name)
+			require.Equal(t, 5, r, name)
 		}
 	})
 }

@@ -47,6 +47,10 @@ func (o *Object[T]) Stats() []Stats {
 // Stats returns the operation's counts at an object, as Object.Stats does; of an
 // object of another type they are zero.
 func (op *Operation[T, A, R]) Stats(o *Object[T]) Stats {
+	return op.info.stats(&o.core)
+}
+
+func (op *operationInfo) stats(o *core) Stats {
 	if !o.class.typ.extends(op.species) {
 		return Stats{Operation: op.name}
 	}

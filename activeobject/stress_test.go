@@ -246,7 +246,7 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 					_, err = op.Call(ctx, m.object, o)
 				case 9: // one of several, of which the one that is chosen counts
 					others := []int{r.IntN(len(objects)), r.IntN(len(objects))}
-					cases := []*activeobject.Case[works, order, int]{op.Case(m.object, o), op.Case(objects[others[0]].object, o), op.Case(objects[others[1]].object, o)}
+					cases := []*activeobject.Case[int]{op.Case(m.object, o), op.Case(objects[others[0]].object, o), op.Case(objects[others[1]].object, o)}
 					if r.IntN(2) == 0 {
 						go cancel()
 					}

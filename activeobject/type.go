@@ -1,7 +1,6 @@
 package activeobject
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"reflect"
@@ -33,8 +32,8 @@ type Type[T any] struct {
 	count  atomic.Uint64 // objects so far
 
 	defaults settings
-	own      bool                    // the defaults are not those of the base
-	taken    map[string]heritable[T] // inherited operations that In has returned
+	own      bool                     // the defaults are not those of the base
+	taken    map[string]*operation[T] // inherited operations that In has returned
 	stronger []strengthening[T]
 }
 
@@ -46,27 +45,30 @@ type species struct {
 	line []*species // the type, its base, and so on
 
 	mu      sync.Mutex
-	settled bool      // the declaration has ended
-	all     []*common // the operations, from then on
+	settled bool             // the declaration has ended
+	all     []*operationInfo // the operations, from then on
 }
 
 // operation is what a type knows of an operation without its argument and result.
+// (It has no methods, as Operation, which embeds it, would have them compiled for each
+// operation again.)
 type operation[T any] struct {
-	traits
+	info     operationInfo
 	typ      *Type[T]
 	simple   func(*T) bool   // the guard, if it is one condition that does not look at the argument
 	plain    func(*T) bool   // likewise, if it does not look at waiting counts either
 	askState func(*T) string // the guard, if it does not look at the argument
 }
 
-// traits is what does not depend on any type parameter. A derived type's operation
+// operationInfo is what an operation is whatever its types. A derived type's operation
 // begins with a copy of its base's.
-type traits struct {
+type operationInfo struct {
 	idle, mark uint64 // what the fast path compares and swaps
 
-	species *species
-	self    handle
-	taker   string // the derived type to which In has handed it on
+	species   *species
+	self      any    // the *operation[T]
+	prototype typed  // an invocation without an argument
+	taker     string // the derived type to which In has handed it on
 
 	index    int
 	name     string
@@ -75,8 +77,9 @@ type traits struct {
 	looks    guards.Looks
 	argument reflect.Type
 	result   reflect.Type
-	changed  bool // the body may change the state
-	leafed   bool // the body neither blocks nor calls others
+	place    reflect.Type // of a result: a pointer to one
+	changed  bool         // the body may change the state
+	leafed   bool         // the body neither blocks nor calls others
 
 	family     bool     // of entries, or hidden; the key is in forms
 	keyed      bool     // the key is looked at before anybody takes the object
@@ -84,69 +87,35 @@ type traits struct {
 	headOfLine bool
 	own        bool // a leaf that runs on its own caller's goroutine only
 	bound      kernel.Bound
+
+	pools pools
 }
-
-// handle is an *Operation[T, A, R] of whatever types.
-type handle interface {
-	// answer runs it for a message.
-	answer(ctx context.Context, o *core, m *actor.Invoke, sender *actor.PID) bool
-	// settle ends its declaration.
-	settle(index int)
-	// hop makes it the next turn of a request; see hopper.bind.
-	hop(at *core, arg any, how Requeuing, home record) (*mailbox.Hop, error)
-}
-
-// heritable is a handle as types see it that are derived from one with the state T.
-type heritable[T any] interface {
-	handle
-	describe() *operation[T]
-	// extend makes it one of a derived type with the same state. (It is not given the
-	// derivation: then the linker would take every type for one that is derived from.)
-	extend(derived *Type[T], part func(*T) *T) heritable[T]
-	// The others are the operation for somebody who does not know its types.
-	acceptAny(a any) (any, bool)
-	applyAny(s *T, ctx context.Context, a any) (any, error)
-	guardAny() guards.Guard[T, any]
-	keyAny(a any, boxed bool) (key any, equal bool)
-	keysAny(i int, a any, open func(key any))
-}
-
-func (op *operation[T]) describe() *operation[T] { return op }
-
-// common is the traits with what can be done with them. (The methods are not those of
-// traits, as whoever embeds that would have them compiled for himself.)
-type common traits
-
-func (op *operation[T]) common() *common { return (*common)(&op.traits) }
-
-// of returns the operation's type.
-func (op *operation[T]) of() *species { return op.species }
 
 // where names the operation in the text of a panic.
-func (t *common) where() string {
-	return fmt.Sprintf("activeobject: %s %q of type %q", t.kind, t.name, t.species.name)
+func (op *operationInfo) where() string {
+	return fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, op.species.name)
 }
 
 // declaring locks the type for a change of the operation's declaration, and
 // returns what unlocks it. It panics if it is too late.
-func (t *common) declaring(what string) (done func()) {
-	t.species.mu.Lock()
+func (op *operationInfo) declaring(what string) (done func()) {
+	op.species.mu.Lock()
 	switch {
-	case t.species.settled:
-		t.species.mu.Unlock()
-		panic(fmt.Sprintf("%s gets %s after the first object was made: add it where the %s is declared", t.where(), what, t.kind))
-	case t.taker != "":
-		t.species.mu.Unlock()
-		panic(fmt.Sprintf("%s gets %s after In has handed it on to type %q: add it before that", t.where(), what, t.taker))
+	case op.species.settled:
+		op.species.mu.Unlock()
+		panic(fmt.Sprintf("%s gets %s after the first object was made: add it where the %s is declared", op.where(), what, op.kind))
+	case op.taker != "":
+		op.species.mu.Unlock()
+		panic(fmt.Sprintf("%s gets %s after In has handed it on to type %q: add it before that", op.where(), what, op.taker))
 	}
-	return t.species.mu.Unlock
+	return op.species.mu.Unlock
 }
 
 // hand notes that the operation is handed on to a derived type.
-func (t *common) hand(to string) {
-	t.species.mu.Lock()
-	defer t.species.mu.Unlock()
-	t.taker = to
+func (op *operationInfo) hand(to string) {
+	op.species.mu.Lock()
+	defer op.species.mu.Unlock()
+	op.taker = to
 }
 
 // types is how many types there have been. It numbers them, so that an object and an
@@ -172,7 +141,7 @@ func NewType[T any](name string) *Type[T] {
 	if name == "" {
 		panic("activeobject: a type has no name: pass one to NewType, such as \"account\"")
 	}
-	t := &Type[T]{byName: map[string]*operation[T]{}, taken: map[string]heritable[T]{}}
+	t := &Type[T]{byName: map[string]*operation[T]{}, taken: map[string]*operation[T]{}}
 	t.name, t.tag, t.self, t.line = name, newTag(), t, []*species{&t.species}
 	return t
 }
@@ -204,7 +173,7 @@ func (t *Type[T]) signatures() (all []signature) {
 		all = t.base.signatures()
 	}
 	for _, op := range t.ops {
-		all = append(all, signature{op.name, op.kind})
+		all = append(all, signature{op.info.name, op.info.kind})
 	}
 	return all
 }
@@ -246,19 +215,19 @@ func (t *Type[T]) add(op *operation[T], body bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case op.name == "":
+	case op.info.name == "":
 		panic(fmt.Sprintf("activeobject: an operation of type %q has no name: pass one after the type", t.name))
 	case t.settled:
-		panic(op.common().where() + " is declared after the first object was made: declare it in a package-level variable or in init")
-	case t.byName[op.name] != nil:
-		panic(op.common().where() + " is declared twice: give one of the two another name")
-	case t.base != nil && slices.ContainsFunc(t.base.signatures(), func(s signature) bool { return s.name == op.name }):
-		panic(op.common().where() + t.clash())
+		panic(op.info.where() + " is declared after the first object was made: declare it in a package-level variable or in init")
+	case t.byName[op.info.name] != nil:
+		panic(op.info.where() + " is declared twice: give one of the two another name")
+	case t.base != nil && slices.ContainsFunc(t.base.signatures(), func(s signature) bool { return s.name == op.info.name }):
+		panic(op.info.where() + t.clash())
 	case !body:
-		panic(op.common().where() + " has no body: pass the function that carries it out")
+		panic(op.info.where() + " has no body: pass the function that carries it out")
 	}
 	t.ops = append(t.ops, op)
-	t.byName[op.name] = op
+	t.byName[op.info.name] = op
 }
 
 // seal ends the declaration. It panics if that is incomplete.
@@ -272,29 +241,29 @@ func (t *Type[T]) seal() {
 	declared := make([]kernel.Operation, len(t.ops))
 	names := make([]string, len(t.ops))
 	for i, op := range t.ops {
-		if op.kind == kernel.Entry && op.guard == "" {
-			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.name, t.name))
+		if op.info.kind == kernel.Entry && op.info.guard == "" {
+			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.info.name, t.name))
 		}
-		declared[i] = op.common().rule()
-		names[i] = op.name
-		for _, family := range op.opens {
-			declared[i].Opens = append(declared[i].Opens, t.byName[family].index)
+		declared[i] = op.info.rule()
+		names[i] = op.info.name
+		for _, family := range op.info.opens {
+			declared[i].Opens = append(declared[i].Opens, t.byName[family].info.index)
 		}
 	}
 	t.hidden = newUndeclared(t)
 	for _, op := range [...]*operation[T]{&t.hidden.do.operation, &t.hidden.view.operation, &t.hidden.until.operation} {
-		declared = append(declared, op.common().rule())
-		names = append(names, op.name)
+		declared = append(declared, op.info.rule())
+		names = append(names, op.info.name)
 	}
 	t.rules = &kernel.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
 }
 
 // rule returns what the kernel knows of the operation.
-func (t *common) rule() kernel.Operation {
+func (op *operationInfo) rule() kernel.Operation {
 	return kernel.Operation{
-		Name: t.name, Kind: t.kind, Guard: t.guard, Looks: t.looks,
-		Family: t.family, Bound: t.bound,
-		HeadOfLine: t.headOfLine && t.looks&guards.AtArgument != 0, // all others are that anyway
+		Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks,
+		Family: op.family, Bound: op.bound,
+		HeadOfLine: op.headOfLine && op.looks&guards.AtArgument != 0, // all others are that anyway
 	}
 }
 
@@ -383,7 +352,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
 		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience, Unwanted: unwanted,
 	}}
-	if until := t.hidden.until.index; until < 64 {
+	if until := t.hidden.until.info.index; until < 64 {
 		c.config.Carried = until + 1
 	}
 	switch s.order.rank {
@@ -421,7 +390,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	case given:
 		c.config.Dispatcher, c.config.Turn = mailbox.Lend(*s.dispatcher), turnOn(*s.dispatcher)
 	}
-	c.config.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.family })
+	c.config.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.info.family })
 	return c
 }
 

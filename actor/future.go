@@ -10,38 +10,54 @@ import (
 // All or First: there already, or to come. It is a value; copies of it are the same
 // future. The zero Future has the zero result and no error.
 type Future[R any] struct {
+	_ [0]func() // not to be compared
 	// A pointer and no interface: a Future[int] is four words, which Go still keeps
 	// in registers.
-	promise *promise[R] // nil if the result is in the future itself
-	result  R
-	err     error // if there is a promise: requested or brought, its source
-}
-
-// promise is a result that is there once the source of its future is settled. (The
-// source is not kept with it, as it would be one more thing to fetch from memory of
-// each of very many requests.)
-type promise[R any] struct {
-	Err    error
-	Result R
+	place  *R // of the result; nil if that is in the future itself
+	result R
+	err    error // if there is a place, requested or derived: where the outcome comes from
 }
 
 // requested is the source of a future that is a request's.
-type requested struct{ request *mailbox.Request }
+type requested struct{ pending *Pending }
 
 // Error implements error, and is never called.
 func (requested) Error() string { return "sluice: the result is to come" }
 
-// brought is the source of a future that is brought about otherwise.
-type brought struct{ about *mailbox.Awaited }
+// derived is the source of any other future.
+type derived struct{ from *derivation }
 
 // Error implements error, and is never called.
-func (brought) Error() string { return "sluice: the result is to come" }
+func (derived) Error() string { return "sluice: the result is to come" }
+
+// derivation is how the outcome of a future comes about that is not a request's.
+type derivation struct {
+	awaited mailbox.Awaited
+	err     error // of the future, once awaited is settled
+}
+
+// sourceOf returns what a future waits for.
+func sourceOf(source error) mailbox.Awaited {
+	if s, ok := source.(requested); ok {
+		return &s.pending.Request
+	}
+	return source.(derived).from.awaited
+}
+
+// errorOf returns the error of a future, which is settled.
+func errorOf(source error) error {
+	if s, ok := source.(requested); ok {
+		return s.pending.Err
+	}
+	return source.(derived).from.err
+}
 
 // Pending is a request whose result is to come.
-type Pending[R any] struct {
-	Request mailbox.Request // not embedded, as its methods would be compiled for every result
-	promise[R]
-	claim *claim // of its tickets; nil before the first
+type Pending struct {
+	Request mailbox.Request
+	Err     error
+	Place   any    // a pointer to where the result will be
+	claim   *claim // of its tickets; nil before the first
 }
 
 // Settled returns a future whose result is there.
@@ -50,8 +66,8 @@ func Settled[R any](result R, err error) Future[R] {
 }
 
 // Promised returns the future of a request that is on its way.
-func Promised[R any](p *Pending[R]) Future[R] {
-	return Future[R]{promise: &p.promise, err: requested{&p.Request}}
+func Promised[R any](p *Pending) Future[R] {
+	return Future[R]{place: p.Place.(*R), err: requested{p}}
 }
 
 // Await waits for the result. It may be called any number of times, from any
@@ -60,26 +76,25 @@ func Promised[R any](p *Pending[R]) Future[R] {
 // request waits for an object that the caller is inside of; if the future is the
 // First of several, if those that may still succeed all do.
 func (f Future[R]) Await(ctx context.Context) (R, error) {
-	p := f.promise
-	if p == nil {
+	if f.place == nil {
 		return f.result, f.err
 	}
-	if err := f.source().Await(ctx); err != nil {
+	if err := sourceOf(f.err).Await(ctx); err != nil {
 		var none R
 		return none, err
 	}
-	return p.Result, p.Err
+	return *f.place, errorOf(f.err)
 }
 
 // Ready reports whether the result is there.
-func (f Future[R]) Ready() bool { return f.promise == nil || f.source().Settled() }
+func (f Future[R]) Ready() bool { return f.place == nil || sourceOf(f.err).Settled() }
 
 // Done returns a channel that is closed when the result is there.
 func (f Future[R]) Done() <-chan struct{} {
-	if f.promise == nil {
+	if f.place == nil {
 		return closed
 	}
-	return f.source().Done()
+	return sourceOf(f.err).Done()
 }
 
 var closed = func() chan struct{} {
@@ -99,47 +114,53 @@ var closed = func() chan struct{} {
 // with it when the others have ended, and First may still succeed through a request
 // that ran.
 func (f Future[R]) Withdraw() bool {
-	return f.promise != nil && f.source().WithdrawAll(context.Canceled)
-}
-
-// source returns what the future waits for, or nil.
-func (f Future[R]) source() mailbox.Awaited {
-	if f.promise == nil {
-		return nil
-	}
-	if s, ok := f.err.(requested); ok {
-		return s.request
-	}
-	return *f.err.(brought).about
-}
-
-// outcome returns the result, which must be there.
-func (f Future[R]) outcome() (R, error) {
-	if f.promise == nil {
-		return f.result, f.err
-	}
-	return f.promise.Result, f.promise.Err
-}
-
-// then has do called when the result is there: at once, with a nil turn, or by a
-// worker, in its turn. Then it returns what can be dropped.
-func (f Future[R]) then(do func(*mailbox.Turn)) *mailbox.Continuation {
-	if f.promise != nil {
-		if k := f.source().Then(do); k != nil {
-			return k
-		}
-	}
-	do(nil)
-	return nil
+	return f.place != nil && sourceOf(f.err).WithdrawAll(context.Canceled)
 }
 
 // SetPriority changes the priority of the request, which still waits at an object
 // that is ordered by priority. Otherwise it fails with *mailbox.PriorityError and
 // changes nothing.
 func (f Future[R]) SetPriority(priority int) error {
-	r, ok := f.source().(*mailbox.Request)
-	if !ok || !r.SetPriority(priority) {
+	var source error
+	if f.place != nil {
+		source = f.err
+	}
+	return setPriority(source, priority)
+}
+
+func setPriority(source error, priority int) error {
+	if s, ok := source.(requested); !ok || !s.pending.Request.SetPriority(priority) {
 		return &mailbox.PriorityError{Problem: "the request does not wait, or its object is not ordered by priority"}
 	}
+	return nil
+}
+
+// outcome returns the result of f, which must be there.
+//
+//go:noinline
+func outcome[R any](f Future[R]) (R, error) {
+	if f.place == nil {
+		return f.result, f.err
+	}
+	return *f.place, errorOf(f.err)
+}
+
+// source returns where the outcome of f comes from, or nil if it is in f.
+func source[R any](f Future[R]) error {
+	if f.place == nil {
+		return nil
+	}
+	return f.err
+}
+
+// follow has do called when a future with the source, or nil, is settled: at once, with a nil turn,
+// or by a worker, in its turn. Then it returns what can be dropped.
+func follow(source error, do func(*mailbox.Turn)) *mailbox.Continuation {
+	if source != nil {
+		if k := sourceOf(source).Then(do); k != nil {
+			return k
+		}
+	}
+	do(nil)
 	return nil
 }

@@ -9,19 +9,19 @@ import (
 // Promise is the other end of a Future whose result does not come from an object:
 // whoever has it says what the result is. NewPromise makes one.
 type Promise[R any] struct {
-	end    mailbox.Promise
-	source mailbox.Awaited // it
-	promise[R]
+	end  mailbox.Promise
+	from derivation
 
 	mu      sync.Mutex
 	settled bool
+	result  R
 }
 
 // NewPromise returns a promise that has not been kept.
 func NewPromise[R any]() *Promise[R] {
 	p := &Promise[R]{}
 	p.end.Of(false)
-	p.source = &p.end
+	p.from.awaited = &p.end
 	p.end.Withdraw = func(err error) bool {
 		var none R
 		return p.Settle(none, err)
@@ -33,7 +33,7 @@ func NewPromise[R any]() *Promise[R] {
 // promise with context.Canceled. (A future that All, First or Then have made of it
 // withdraws requests, but no promises.)
 func (p *Promise[R]) Future() Future[R] {
-	return Future[R]{promise: &p.promise, err: brought{&p.source}}
+	return Future[R]{place: &p.result, err: derived{&p.from}}
 }
 
 // Settle says what the result is, once: it reports false, and changes nothing, if
@@ -46,7 +46,7 @@ func (p *Promise[R]) Settle(result R, err error) bool {
 		return false
 	}
 	p.settled = true
-	p.Result, p.Err = result, err
+	p.result, p.from.err = result, err
 	p.end.Settle(goroutines{})
 	return true
 }

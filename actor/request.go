@@ -120,7 +120,7 @@ type question struct {
 // asked is the record of a request. It is settled by who takes it from the desk,
 // which is one; so its result is written once.
 type asked struct {
-	derived[any]
+	reply  result[any]
 	system *System
 	ctx    context.Context
 	target *PID
@@ -160,14 +160,14 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 	}()
 	actors.Root.Send(to, &l.envelope)
 	sent = true
-	if tame.Done() != nil && !r.Settled() {
+	if tame.Done() != nil && !r.reply.join.Settled() {
 		unwatch := context.AfterFunc(tame, r.expire)
 		r.unwatch.Store(&unwatch)
-		if r.Settled() {
+		if r.reply.join.Settled() {
 			unwatch()
 		}
 	}
-	return r.future()
+	return future(&r.reply)
 }
 
 // expire fails the request because its context has ended, unless it has a reply.
@@ -180,8 +180,8 @@ func (r *asked) expire() {
 // settle ends the request. It is called by the one who has taken it from the desk,
 // perhaps the owner of an object; so it only hands over what follows.
 func (r *asked) settle(value any, err error) {
-	r.Result, r.Err = value, err
-	r.Settle(r.system.Workers())
+	r.reply.value, r.reply.err = value, err
+	r.reply.join.Settle(r.system.Workers())
 	if unwatch := r.unwatch.Load(); unwatch != nil {
 		(*unwatch)()
 	}
@@ -268,7 +268,7 @@ func (s *System) Follows(sender, object *PID, request *mailbox.Request) {
 		return
 	}
 	if r, _ := d.find(sender).(*asked); r != nil && r.target.Id == object.Id && r.target.Address == object.Address {
-		r.Behind(request)
+		r.reply.join.Behind(request)
 	}
 }
 

@@ -29,25 +29,29 @@ func Then[R, S any](f Future[R], do func(R, error) (S, error)) Future[S] {
 	if do == nil {
 		return failed[S](&FutureError{Function: "Then", Reason: "the function is nil"})
 	}
-	return then(f, do, do)
+	d := &result[S]{}
+	follows(&d.joined, source(f), do, func() (err error) {
+		d.value, err = do(outcome(f))
+		return err
+	})
+	return future(d)
 }
 
-// then is Then. If it fails it is the given function, which do calls, that has failed.
-func then[R, S any](f Future[R], function any, do func(R, error) (S, error)) Future[S] {
-	d := &derived[S]{}
-	d.Of(false, f.source())
-	f.then(func(t *mailbox.Turn) {
+// follows makes d follow from the source of a future, or nil: by do, which is called when that is
+// settled, and returns the error. If it fails it is the given function that has failed.
+func follows(d *joined, source error, function any, do func() error) {
+	d.join.Of(false, sources(source)...)
+	follow(source, func(t *mailbox.Turn) {
 		returned := false
 		defer func() {
 			if !returned {
-				d.Err = continuationFailed(t, f.source(), function, mailbox.Panicked(recover()))
+				d.err = continuationFailed(t, source, function, mailbox.Panicked(recover()))
 			}
-			t.Complete(&d.Join)
+			t.Complete(&d.join)
 		}()
-		d.Result, d.Err = do(f.outcome())
+		d.err = do()
 		returned = true
 	})
-	return d.future()
 }
 
 // OnDone has do called with the outcome of f when that is there, as by Then, and
@@ -57,10 +61,18 @@ func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 	if do == nil {
 		return failed[R](&FutureError{Function: "OnDone", Reason: "the function is nil"})
 	}
-	return then(f, do, func(r R, err error) (R, error) {
+	from := &joined{}
+	follows(from, source(f), do, func() error {
+		r, err := outcome(f)
 		do(r, err)
-		return r, err
+		return err
 	})
+	if from.join.Settled() {
+		r, _ := outcome(f)
+		return Settled(r, from.err)
+	}
+	from.awaited = &from.join
+	return Future[R]{place: f.place, err: derived{&from.derivation}}
 }
 
 // All returns the future of the results of all the given ones, in their order. It
@@ -70,33 +82,32 @@ func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 //
 // No futures, or one given twice, are a *FutureError.
 func All[R any](futures ...Future[R]) Future[[]R] {
-	sources, err := sourcesOf("All", futures)
+	parts, err := partsOf("All", futures)
 	if err != nil {
 		return failed[[]R](err)
 	}
-	d := &derived[[]R]{}
-	d.Result = make([]R, len(futures))
-	d.Of(false, sources...)
+	d := &result[[]R]{value: make([]R, len(futures))}
+	d.join.Of(false, sources(parts...)...)
 	errs := make([]error, len(futures))
-	// Each has its own places in Result and errs. Whoever counts down to zero has
-	// everything before him that was written before the other countings. All counts
-	// as well, so that nobody is through before it has asked them all.
+	// Each has its own places in the value and errs. The one that counts down to zero has
+	// everything before it that was written before the other countings. All counts
+	// as well, so that none is through before it has asked them all.
 	var left atomic.Int64
 	left.Store(int64(len(futures)) + 1)
 	count := func(t *mailbox.Turn) {
 		if left.Add(-1) == 0 {
-			d.Err = errors.Join(errs...)
-			t.Complete(&d.Join)
+			d.err = errors.Join(errs...)
+			t.Complete(&d.join)
 		}
 	}
 	for i, f := range futures {
-		f.then(func(t *mailbox.Turn) {
-			d.Result[i], errs[i] = f.outcome()
+		follow(parts[i], func(t *mailbox.Turn) {
+			d.value[i], errs[i] = outcome(f)
 			count(t)
 		})
 	}
-	count(nil) // nobody has heard of d yet
-	return d.future()
+	count(nil) // nothing has heard of d yet
+	return future(d)
 }
 
 // First returns the future of the first of the given ones that succeeds; among
@@ -106,24 +117,35 @@ func All[R any](futures ...Future[R]) Future[[]R] {
 //
 // No futures, or one given twice, are a *FutureError.
 func First[R any](futures ...Future[R]) Future[R] {
-	sources, err := sourcesOf("First", futures)
+	parts, err := partsOf("First", futures)
 	if err != nil {
 		return failed[R](err)
 	}
-	r := &race[R]{errs: make([]error, len(futures)), left: len(futures)}
-	r.Of(true, sources...)
+	d := &result[R]{}
+	d.join.Of(true, sources(parts...)...)
+	r := &race{of: &d.joined, errs: make([]error, len(futures)), left: len(futures)}
 	for i, f := range futures {
-		k := f.then(func(t *mailbox.Turn) { r.arrive(t, i, f) })
+		k := follow(parts[i], func(t *mailbox.Turn) {
+			value, err := outcome(f)
+			if r.arrive(i, err) {
+				d.value, d.err = value, err
+				if err != nil {
+					var none R
+					d.value, d.err = none, errors.Join(r.errs...)
+				}
+				t.Complete(&d.join)
+			}
+		})
 		if !r.drop(k) {
 			break
 		}
 	}
-	return r.future()
+	return future(d)
 }
 
 // race is what First waits for.
-type race[R any] struct {
-	derived[R]
+type race struct {
+	of *joined
 
 	mu     sync.Mutex
 	left   int // that have not failed
@@ -133,7 +155,7 @@ type race[R any] struct {
 }
 
 // drop keeps k, to be dropped when the race is over. It reports false if it is.
-func (r *race[R]) drop(k *mailbox.Continuation) bool {
+func (r *race) drop(k *mailbox.Continuation) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -146,14 +168,13 @@ func (r *race[R]) drop(k *mailbox.Continuation) bool {
 	return !r.over
 }
 
-// arrive takes the outcome of the future i. Over is set once, under mu, by whoever
-// then has the result to himself, and completes.
-func (r *race[R]) arrive(t *mailbox.Turn, i int, f Future[R]) {
-	result, err := f.outcome()
+// arrive takes the error of the future i, and reports whether that ends the race. Over is set
+// once, under mu, and the caller that is told so has the result to itself, and completes.
+func (r *race) arrive(i int, err error) (ended bool) {
 	r.mu.Lock()
 	if r.over {
 		r.mu.Unlock()
-		return
+		return false
 	}
 	if err != nil {
 		r.errs[i] = err
@@ -166,34 +187,34 @@ func (r *race[R]) arrive(t *mailbox.Turn, i int, f Future[R]) {
 	}
 	r.mu.Unlock()
 	if !over {
-		r.Lose(i)
-		return
+		r.of.join.Lose(i)
+		return false
 	}
 	for _, k := range others {
 		k.Drop() // or they would pile up at a future that takes part in many races
 	}
-	if err == nil {
-		r.Result = result
-	} else {
-		r.Err = errors.Join(r.errs...)
-	}
-	t.Complete(&r.Join)
+	return true
 }
 
-// derived is a result that follows from others.
-type derived[R any] struct {
-	mailbox.Join
-	source mailbox.Awaited // the Join
-	promise[R]
+// joined is a derivation that follows from others.
+type joined struct {
+	derivation
+	join mailbox.Join
+}
+
+// result is the result of a joined. (It has no methods: they would be compiled for every type.)
+type result[R any] struct {
+	joined
+	value R
 }
 
 // future returns the future of d, by value if it is there.
-func (d *derived[R]) future() Future[R] {
-	if d.Settled() {
-		return Settled(d.Result, d.Err)
+func future[R any](d *result[R]) Future[R] {
+	if d.join.Settled() {
+		return Settled(d.value, d.err)
 	}
-	d.source = &d.Join
-	return Future[R]{promise: &d.promise, err: brought{&d.source}}
+	d.awaited = &d.join
+	return Future[R]{place: &d.value, err: derived{&d.derivation}}
 }
 
 func failed[R any](err error) Future[R] {
@@ -201,24 +222,42 @@ func failed[R any](err error) Future[R] {
 	return Settled(none, err)
 }
 
-// sourcesOf returns what the futures wait for.
-func sourcesOf[R any](function string, futures []Future[R]) ([]mailbox.Awaited, error) {
-	if len(futures) == 0 {
-		return nil, &FutureError{Function: function, Reason: "there are no futures"}
-	}
-	sources := make([]mailbox.Awaited, len(futures))
-	places := make(map[*promise[R]]int, len(futures))
+// partsOf returns where the outcomes of the futures come from: nil stands for one that was there
+// when its future was made.
+func partsOf[R any](function string, futures []Future[R]) ([]error, error) {
+	parts := make([]error, len(futures))
 	for i, f := range futures {
-		if f.promise == nil {
+		parts[i] = source(f)
+	}
+	return parts, checkParts(function, parts)
+}
+
+func checkParts(function string, parts []error) error {
+	if len(parts) == 0 {
+		return &FutureError{Function: function, Reason: "there are no futures"}
+	}
+	places := make(map[error]int, len(parts))
+	for i, s := range parts {
+		if s == nil {
 			continue
 		}
-		if j, twice := places[f.promise]; twice {
-			return nil, &FutureError{Function: function, Reason: fmt.Sprintf("futures %d and %d are the same", j, i)}
+		if j, twice := places[s]; twice {
+			return &FutureError{Function: function, Reason: fmt.Sprintf("futures %d and %d are the same", j, i)}
 		}
-		places[f.promise] = i
-		sources[i] = f.source()
+		places[s] = i
 	}
-	return sources, nil
+	return nil
+}
+
+// sources returns what futures wait for.
+func sources(parts ...error) []mailbox.Awaited {
+	all := make([]mailbox.Awaited, len(parts))
+	for i, s := range parts {
+		if s != nil {
+			all[i] = sourceOf(s)
+		}
+	}
+	return all
 }
 
 // FutureError says that a function was given futures that it cannot do anything
@@ -260,11 +299,12 @@ func (e *ContinuationError) Unwrap() error {
 // Of a future whose result was there when it was made nothing tells the system; then it
 // is slog's default logger that logs, on a goroutine of its own, as a continuation may run
 // inside a body.
-func continuationFailed(t *mailbox.Turn, source mailbox.Awaited, function, value any) error {
+func continuationFailed(t *mailbox.Turn, source error, function, value any) error {
 	err := &ContinuationError{Function: nameOf(function), Value: value, Stack: debug.Stack()}
 	attributes := []any{"continuation", err.Function}
-	request, _ := source.(*mailbox.Request)
-	if request != nil {
+	var request *mailbox.Request
+	if s, ok := source.(requested); ok {
+		request = &s.pending.Request
 		object, operation, arrival := request.Names(t)
 		if object != "" {
 			attributes = append(attributes, "object", object)

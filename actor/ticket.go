@@ -18,19 +18,13 @@ var ErrAwaited = errors.New("sluice: the ticket has been used")
 // them only. (A result that was there at once is in the Ticket itself, so that a
 // copy has one of its own.) The zero Ticket has the zero result and no error.
 type Ticket[R any] struct {
+	_ [0]func() // not to be compared
 	// Four words for a Ticket[int], as for a Future[int]. So the record is where the
 	// error will be.
 	life   uint64 // of the record; 0 if the result is in the ticket itself
 	result R
-	err    error // until then the record[R]
+	err    error // until then requested
 }
-
-// record is the record of a request whose ticket has not been used.
-// (It embeds nothing: the methods of a request would be compiled for every result.)
-type record[R any] struct{ pending *Pending[R] }
-
-// Error implements error, and is never called.
-func (record[R]) Error() string { return "sluice: the result is to come" }
 
 // Issued returns the ticket for a result that is there.
 func Issued[R any](result R, err error) Ticket[R] {
@@ -38,8 +32,8 @@ func Issued[R any](result R, err error) Ticket[R] {
 }
 
 // Ticketed returns the ticket of a request that was made with one and is on its way.
-func Ticketed[R any](p *Pending[R]) Ticket[R] {
-	return Ticket[R]{life: lifeOf(&p.claim), err: record[R]{p}}
+func Ticketed[R any](p *Pending) Ticket[R] {
+	return Ticket[R]{life: lifeOf(&p.claim), err: requested{p}}
 }
 
 // Await waits for the result and takes it; every other Await, at the same time or
@@ -48,29 +42,32 @@ func Ticketed[R any](p *Pending[R]) Ticket[R] {
 // *mailbox.DeadlockError, as the request waits for an object that the caller is
 // inside of.
 func (t *Ticket[R]) Await(ctx context.Context) (R, error) {
-	if t.life != 0 {
-		return t.redeem(ctx)
-	}
-	result, err := t.result, t.err
 	var none R
-	t.result, t.err = none, ErrAwaited
-	return result, err
-}
-
-// redeem is Await for a request that had to wait.
-func (t *Ticket[R]) redeem(ctx context.Context) (result R, err error) {
-	p := t.err.(record[R]).pending
-	if !p.claim.take(t.life) {
-		return result, ErrAwaited
-	}
-	if err := p.Request.Redeem(ctx); err != nil {
-		p.claim.giveBack()
+	if t.life == 0 {
+		result, err := t.result, t.err
+		t.result, t.err = none, ErrAwaited
 		return result, err
 	}
-	result, err = p.Result, p.Err
+	p := t.err.(requested).pending
+	if err := p.claimed(ctx, t.life); err != nil {
+		return none, err
+	}
+	result, err := *p.Place.(*R), p.Err
 	p.claim.end()
 	p.Request.Recycle()
 	return result, err
+}
+
+// claimed waits for the request's end, for the life of a ticket, and takes the result.
+func (p *Pending) claimed(ctx context.Context, life uint64) error {
+	if !p.claim.take(life) {
+		return ErrAwaited
+	}
+	err := p.Request.Redeem(ctx)
+	if err != nil {
+		p.claim.giveBack()
+	}
+	return err
 }
 
 // Withdraw takes the request out of its queue if it still waits. Then it reports
@@ -78,14 +75,14 @@ func (t *Ticket[R]) redeem(ctx context.Context) (result R, err error) {
 // runs or has ended, it reports false and changes nothing. It may be called while
 // another goroutine awaits the ticket.
 func (t *Ticket[R]) Withdraw() bool {
-	if t.life == 0 {
-		return false
-	}
-	p := t.err.(record[R]).pending
+	return t.life != 0 && t.err.(requested).pending.withdraw(t.life)
+}
+
+func (p *Pending) withdraw(life uint64) bool {
 	// The life does not end while the lock is held.
 	p.claim.mu.Lock()
 	defer p.claim.mu.Unlock()
-	return p.claim.is(t.life) && p.Request.WithdrawAll(context.Canceled)
+	return p.claim.is(life) && p.Request.WithdrawAll(context.Canceled)
 }
 
 // claim says whose a record with a ticket is. A record lives many times, one for

@@ -26,13 +26,16 @@ type None = struct{}
 // holds until the next operation that changes the state.
 //
 // The zero Guard has no name and always holds.
-type Guard[S, A any] struct {
-	name   string
-	looks  Looks
-	ask    func(*S, A) (falsePart string)
-	simple func(*S) bool    // the condition, if it is a single one that does not look at the argument
-	single func(*S, A) bool // likewise, if it does
-	id     *byte            // tells guards apart; copies of one have the same
+type Guard[S, A any] struct{ tree *tree }
+
+// tree is a guard whatever it is over: a condition, or others combined. What is compiled for each S
+// and A is how a condition is evaluated.
+type tree struct {
+	name  string
+	looks Looks
+	word  string  // by which the parts are combined: "and", "or" or "not"
+	parts []*tree // none of a condition
+	holds any     // of a condition: a func(*S) bool, a func(*S, A) bool, or, to name the false part, a func(*S, A) string
 }
 
 // Looks says what a guard looks at, and so when it has to be asked again.
@@ -51,34 +54,32 @@ const (
 // When returns a guard over the state alone. It panics if name is empty or
 // holds is nil.
 func When[S any](name string, holds func(*S) bool) Guard[S, None] {
-	must(name, holds != nil)
-	return Guard[S, None]{name: name, id: new(byte), simple: holds, ask: func(s *S, _ None) string {
-		if holds(s) {
-			return ""
-		}
-		return name
-	}}
+	return Guard[S, None]{condition(name, AtState, holds, holds != nil)}
 }
 
 // WhenArg returns a guard over the state and the argument of the request. It
 // panics if name is empty or holds is nil.
 func WhenArg[S, A any](name string, holds func(*S, A) bool) Guard[S, A] {
-	must(name, holds != nil)
-	return Guard[S, A]{name: name, id: new(byte), looks: AtArgument, single: holds, ask: func(s *S, a A) string {
-		if holds(s, a) {
-			return ""
-		}
-		return name
-	}}
+	return Guard[S, A]{condition(name, AtArgument, holds, holds != nil)}
 }
 
 // WhenWaiting returns a guard over the state that also looks at how many
 // requests wait at the object (Ada's 'Count). It panics if name is empty or
 // holds is nil.
 func WhenWaiting[S any](name string, holds func(*S) bool) Guard[S, None] {
-	g := When(name, holds)
-	g.looks |= AtWaiting
-	return g
+	return Guard[S, None]{condition(name, AtWaiting, holds, holds != nil)}
+}
+
+// Of returns a guard that looks at the given things and is evaluated by ask, which returns the name
+// of the part that is false, or "" if the guard holds. It panics if name is empty or ask is nil.
+func Of[S, A any](name string, looks Looks, ask func(*S, A) (falsePart string)) Guard[S, A] {
+	return Guard[S, A]{condition(name, looks, ask, ask != nil)}
+}
+
+// condition returns a guard that is no other ones combined.
+func condition(name string, looks Looks, holds any, body bool) *tree {
+	must(name, body)
+	return &tree{name: name, looks: looks, holds: holds}
 }
 
 func must(name string, body bool) {
@@ -92,164 +93,189 @@ func must(name string, body bool) {
 
 // Over lifts a guard over the state to one over the state and an argument of
 // type A that it ignores, so that it can be combined with guards that do not.
-func Over[A, S any](g Guard[S, None]) Guard[S, A] {
-	lifted := Guard[S, A]{name: g.name, id: g.id, looks: g.looks, simple: g.simple}
-	if g.ask != nil {
-		lifted.ask = func(s *S, _ A) string { return g.ask(s, None{}) }
-	}
-	return lifted
+func Over[A, S any](g Guard[S, None]) Guard[S, A] { return Guard[S, A](g) }
+
+// Part turns a guard over a state T into one over an S, of which that is a part, which part
+// returns. Name, parts and answers are those of the guard; a zero one stays zero.
+func Part[S, T, A any](g Guard[T, A], part func(*S) *T) Guard[S, A] {
+	return Guard[S, A]{g.tree.over(func(t *tree) any {
+		switch holds := t.holds.(type) {
+		case func(*T) bool:
+			return func(s *S) bool { return holds(part(s)) }
+		case func(*T, A) bool:
+			return func(s *S, a A) bool { return holds(part(s), a) }
+		}
+		return func(s *S, a A) string { return ask(t, part(s), a) }
+	})}
 }
 
-// Adapt turns a guard over a state T and an argument A into one over an S, whose
-// part that is a T state returns, and a B, which argument turns into an A. Name,
-// parts and answers are those of the guard; a zero one stays zero.
-func Adapt[S, B, T, A any](g Guard[T, A], state func(*S) *T, argument func(B) A) Guard[S, B] {
-	adapted := Guard[S, B]{name: g.name, looks: g.looks}
-	if g.id != nil {
-		adapted.id = new(byte) // of another part of the state it is another condition
+// over returns a copy of the tree with other conditions. Even if the text of two guards is the
+// same they are different conditions, as they may be over different parts of the state.
+func (t *tree) over(holds func(*tree) any) *tree {
+	if t == nil {
+		return nil
 	}
-	if g.ask != nil {
-		adapted.ask = func(s *S, b B) string { return g.ask(state(s), argument(b)) }
+	c := *t
+	if c.parts == nil {
+		c.holds = holds(t)
+		return &c
 	}
-	if g.simple != nil {
-		adapted.simple = func(s *S) bool { return g.simple(state(s)) }
+	c.parts = make([]*tree, len(t.parts))
+	for i, p := range t.parts {
+		c.parts[i] = p.over(holds)
 	}
-	if g.single != nil {
-		adapted.single = func(s *S, b B) bool { return g.single(state(s), argument(b)) }
-	}
-	return adapted
-}
-
-// Carried returns a guard that requests carry in their argument: it holds when
-// theirs does, and is false by the part by which theirs is. Theirs must not look at
-// waiting counts.
-func Carried[S, A any](name string, guard func(A) Guard[S, None]) Guard[S, A] {
-	must(name, guard != nil)
-	return Guard[S, A]{name: name, id: new(byte), looks: AtArgument, ask: func(s *S, a A) string {
-		return guard(a).Ask(s, None{})
-	}}
+	return &c
 }
 
 // ID returns what tells guards apart: it is equal for copies of one guard and for
-// what Over makes of it, and nil for the zero Guard. What Adapt makes of one is
-// another, as it may look at another part of the state.
+// what Over makes of it, and nil for the zero Guard. What Part makes of one is
+// another.
 func (g Guard[S, A]) ID() any {
-	if g.id == nil {
+	if g.tree == nil {
 		return nil
 	}
-	return g.id
+	return g.tree
 }
 
 // Name returns the guard's name; that of a combined guard is built from its
 // parts: (a and b), (a or b), not a.
-func (g Guard[S, A]) Name() string { return g.name }
+func (g Guard[S, A]) Name() string {
+	if g.tree == nil {
+		return ""
+	}
+	return g.tree.name
+}
 
 // Looks reports what the guard looks at.
-func (g Guard[S, A]) Looks() Looks { return g.looks }
+func (g Guard[S, A]) Looks() Looks {
+	if g.tree == nil {
+		return AtState
+	}
+	return g.tree.looks
+}
 
 // IsZero reports whether g is the zero Guard.
-func (g Guard[S, A]) IsZero() bool { return g.ask == nil }
+func (g Guard[S, A]) IsZero() bool { return g.tree == nil }
 
 // Ask evaluates the guard once. It returns "" if the guard holds, and else the
 // name of the smallest part that explains why not: of (a and b) the first that
 // is false, of (a or b) and not a the whole.
 func (g Guard[S, A]) Ask(s *S, a A) (falsePart string) {
-	if g.ask == nil {
+	if g.tree == nil {
 		return ""
 	}
-	return g.ask(s, a)
+	return ask(g.tree, s, a)
 }
 
-// Simple returns the condition of a guard made by When or WhenWaiting alone, and nil for
-// any other: a caller may ask it without the detour by name.
-func (g Guard[S, A]) Simple() func(*S) bool { return g.simple }
+func ask[S, A any](t *tree, s *S, a A) (falsePart string) {
+	return t.ask(func(t *tree) string {
+		ok := false
+		switch holds := t.holds.(type) {
+		case func(*S) bool:
+			ok = holds(s)
+		case func(*S, A) bool:
+			ok = holds(s, a)
+		case func(*S, None) bool: // lifted by Over
+			ok = holds(s, None{})
+		case func(*S, A) string:
+			return holds(s, a)
+		case func(*S, None) string:
+			return holds(s, None{})
+		}
+		if ok {
+			return ""
+		}
+		return t.name
+	})
+}
 
-// SimpleArg is Simple for a guard made by WhenArg alone.
-func (g Guard[S, A]) SimpleArg() func(*S, A) bool { return g.single }
-
-// And holds when all of its parts hold. They are asked in order, up to the
-// first that is false. It panics without parts or with a zero one.
-func And[S, A any](parts ...Guard[S, A]) Guard[S, A] {
-	parts, name, looks := join("and", parts)
-	if name == "" {
-		return parts[0]
-	}
-	return Guard[S, A]{name: name, id: new(byte), looks: looks, ask: func(s *S, a A) string {
-		for i := range parts {
-			if part := parts[i].ask(s, a); part != "" {
+// ask evaluates the tree, by a function that evaluates a condition.
+func (t *tree) ask(condition func(*tree) (falsePart string)) (falsePart string) {
+	switch t.word {
+	case "and":
+		for _, p := range t.parts {
+			if part := p.ask(condition); part != "" {
 				return part
 			}
 		}
 		return ""
-	}}
-}
-
-// Or holds when at least one of its parts does. They are asked in order, up to
-// the first that holds. It panics without parts or with a zero one.
-func Or[S, A any](parts ...Guard[S, A]) Guard[S, A] {
-	parts, name, looks := join("or", parts)
-	if name == "" {
-		return parts[0]
-	}
-	return Guard[S, A]{name: name, id: new(byte), looks: looks, ask: func(s *S, a A) string {
-		for i := range parts {
-			if parts[i].ask(s, a) == "" {
+	case "or":
+		for _, p := range t.parts {
+			if p.ask(condition) == "" {
 				return ""
 			}
 		}
-		return name
-	}}
-}
-
-// Not holds when g does not. It panics if g is zero.
-func Not[S, A any](g Guard[S, A]) Guard[S, A] {
-	if g.IsZero() {
-		panic("guards: Not of a guard without condition: make it with When or WhenArg first")
-	}
-	name := "not " + g.name
-	return Guard[S, A]{name: name, id: new(byte), looks: g.looks, ask: func(s *S, a A) string {
-		if g.ask(s, a) != "" {
+		return t.name
+	case "not":
+		if t.parts[0].ask(condition) != "" {
 			return ""
 		}
-		return name
-	}}
-}
-
-// join returns a copy of the parts, as the caller's slice may change later, and what
-// is known of the guard that they make; or no name if there is only one.
-func join[S, A any](word string, parts []Guard[S, A]) (own []Guard[S, A], name string, looks Looks) {
-	own = make([]Guard[S, A], len(parts))
-	known := make([]head, len(parts))
-	for i := range parts {
-		own[i] = parts[i]
-		known[i] = head{parts[i].name, parts[i].looks, parts[i].IsZero()}
+		return t.name
 	}
-	name, looks = joined(word, known)
-	return own, name, looks
+	return condition(t)
 }
 
-// head is what is known of a guard whatever it is over.
-type head struct {
-	name  string
-	looks Looks
-	zero  bool
+// Simple returns the condition of a guard made by When or WhenWaiting alone, and nil for
+// any other: a caller may ask it without the detour by name.
+func (g Guard[S, A]) Simple() func(*S) bool {
+	if g.tree == nil {
+		return nil
+	}
+	holds, _ := g.tree.holds.(func(*S) bool)
+	return holds
 }
 
-// joined is the part of join that need not be compiled for every type.
-func joined(word string, parts []head) (name string, looks Looks) {
+// SimpleArg is Simple for a guard made by WhenArg alone.
+func (g Guard[S, A]) SimpleArg() func(*S, A) bool {
+	if g.tree == nil {
+		return nil
+	}
+	holds, _ := g.tree.holds.(func(*S, A) bool)
+	return holds
+}
+
+// And holds when all of its parts hold. They are asked in order, up to the
+// first that is false. It panics without parts or with a zero one.
+func And[S, A any](parts ...Guard[S, A]) Guard[S, A] { return Guard[S, A]{join("and", trees(parts))} }
+
+// Or holds when at least one of its parts does. They are asked in order, up to
+// the first that holds. It panics without parts or with a zero one.
+func Or[S, A any](parts ...Guard[S, A]) Guard[S, A] { return Guard[S, A]{join("or", trees(parts))} }
+
+// Not holds when g does not. It panics if g is zero.
+func Not[S, A any](g Guard[S, A]) Guard[S, A] { return Guard[S, A]{not(g.tree)} }
+
+func not(t *tree) *tree {
+	if t == nil {
+		panic("guards: Not of a guard without condition: make it with When or WhenArg first")
+	}
+	return &tree{name: "not " + t.name, looks: t.looks, word: "not", parts: []*tree{t}}
+}
+
+func trees[S, A any](parts []Guard[S, A]) []*tree {
+	all := make([]*tree, len(parts))
+	for i := range parts {
+		all[i] = parts[i].tree
+	}
+	return all
+}
+
+// join returns the guard that the parts make by a word.
+func join(word string, parts []*tree) *tree {
 	if len(parts) == 0 {
 		panic("guards: " + word + " of no guards: pass at least one")
 	}
-	if len(parts) == 1 && !parts[0].zero {
-		return "", 0
-	}
 	names := make([]string, len(parts))
+	var looks Looks
 	for i, p := range parts {
-		if p.zero {
+		if p == nil {
 			panic(fmt.Sprintf("guards: part %d of a combined guard has no condition: make it with When or WhenArg first", i+1))
 		}
 		names[i] = p.name
 		looks |= p.looks
 	}
-	return "(" + strings.Join(names, " "+word+" ") + ")", looks
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return &tree{name: "(" + strings.Join(names, " "+word+" ") + ")", looks: looks, word: word, parts: parts}
 }

@@ -106,9 +106,9 @@ func TestOnlyASingleConditionThatLooksAtNoArgumentIsSimple(t *testing.T) {
 	require.False(t, fits.SimpleArg()(&stock{}, 3))
 	require.Nil(t, guards.Not(fits).SimpleArg())
 	require.Nil(t, yes.SimpleArg())
-	long := guards.Adapt(fits, func(s *stock) *stock { return s }, func(s string) int { return len(s) }).SimpleArg()
-	require.True(t, long(&stock{}, "ab"))
-	require.False(t, long(&stock{}, "abc"))
+	long := guards.Part(fits, func(s *stock) *stock { return s }).SimpleArg()
+	require.True(t, long(&stock{}, 2))
+	require.False(t, long(&stock{}, 3))
 }
 
 func TestZeroGuardHoldsAndStaysZeroWhenLifted(t *testing.T) {
@@ -153,28 +153,34 @@ func TestMisuseIsToldWithTheRemedy(t *testing.T) {
 	}
 }
 
-// A shop has a stock, and is asked for its wares in words.
+// A shop has a stock.
 type shop struct{ stock *stock }
 
-func TestAnAdaptedGuardIsThatOfAPart(t *testing.T) {
+func TestAGuardOfAPartIsThatOfTheWhole(t *testing.T) {
 	part := func(s *shop) *stock { return s.stock }
-	length := func(word string) int { return len(word) }
 	fits := guards.WhenArg("fits", func(s *stock, n int) bool { return n <= s.room })
 	crowded := guards.WhenWaiting("crowded", func(s *stock) bool { return s.room > 100 })
 	s := &shop{&stock{room: 3}}
 
-	adapted := guards.Adapt(guards.And(guards.Over[int](yes), fits), part, length)
+	adapted := guards.Part(guards.And(guards.Over[int](yes), fits), part)
 	require.Equal(t, "(yes and fits)", adapted.Name())
 	require.Equal(t, guards.AtArgument, adapted.Looks())
 	require.Nil(t, adapted.Simple())
-	require.Equal(t, "", adapted.Ask(s, "abc"))
-	require.Equal(t, "fits", adapted.Ask(s, "abcd"))
+	require.Equal(t, "", adapted.Ask(s, 3))
+	require.Equal(t, "fits", adapted.Ask(s, 4))
 	require.Equal(t, []string{"yes", "yes"}, s.stock.asked)
 
-	require.False(t, guards.Adapt(guards.Over[int](no), part, length).Simple()(s))
-	require.Equal(t, guards.AtWaiting, guards.Adapt(guards.Over[int](crowded), part, length).Looks())
-	require.True(t, guards.Adapt(guards.Guard[stock, int]{}, part, length).IsZero())
-	require.Nil(t, guards.Adapt(guards.Guard[stock, int]{}, part, length).ID())
+	require.False(t, guards.Part(guards.Over[int](no), part).Simple()(s))
+	require.Equal(t, guards.AtWaiting, guards.Part(guards.Over[int](crowded), part).Looks())
+	require.True(t, guards.Part(guards.Guard[stock, int]{}, part).IsZero())
+	require.Nil(t, guards.Part(guards.Guard[stock, int]{}, part).ID())
+	of := guards.Of("few", guards.AtArgument, func(s *stock, n int) string {
+		if n > s.room {
+			return "too many"
+		}
+		return ""
+	})
+	require.Equal(t, "too many", guards.Part(guards.And(guards.Over[int](yes), of), part).Ask(s, 4))
 	require.NotSame(t, fits.ID(), adapted.ID(), "of another part it would be another condition")
 	require.Same(t, yes.ID(), guards.Over[int](yes).ID())
 }

@@ -16,7 +16,7 @@ import (
 func (r *room) do(ctx context.Context, body func(ctx context.Context)) error {
 	v := r.visit(tidy, "")
 	v.Leaf = false
-	v.ForCall()
+	v.ForCall(0)
 	v.Inside(ctx, &r.Mailbox)
 	v.during = func() { body(v.BodyContext()); v.Left() }
 	r.Call(ctx, &v.Request, mailbox.Now())

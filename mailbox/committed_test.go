@@ -14,7 +14,7 @@ import (
 func TestWhoIsCommittedIsNotLentBeforeHisRequestHasRun(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *room) {
 		v, g := r.visit(tidy, "first turn"), r.visit(tidy, "exits")
-		v.ForCall()
+		v.ForCall(0)
 		second := r.visit(pass, "second turn")
 		g.during = func() { defer g.Exit(); runtime.Goexit() }
 		v.during = func() {

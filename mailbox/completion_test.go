@@ -197,7 +197,7 @@ func TestTheHolderOfATicketIsToldByAToken(t *testing.T) {
 		for _, leaf := range []bool{true, false} {
 			v := r.visit(pass, "v")
 			v.Leaf, v.Ticket = leaf, true
-			v.ForCall()
+			v.ForCall(0)
 			r.shut(t, v)
 			over, cancel := context.WithCancel(background)
 			cancel()

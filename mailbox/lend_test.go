@@ -22,7 +22,7 @@ func newHall() *room {
 func TestOneOfTheTwoRunsWhatHasBeenGranted(t *testing.T) {
 	r := newHall()
 	v := r.visit(tidy, "granted")
-	v.ForCall()
+	v.ForCall(0)
 	runs, left := 0, mailbox.Own // written by whoever runs it; and what he tells the caller
 	var asked atomic.Int64       // by the caller, who has asked for so many
 	var stop atomic.Bool
@@ -145,7 +145,7 @@ func TestARequestIsForsakenWhoeverRunsIt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newHall()
 			v := r.visit(tidy, "forsaken")
-			v.ForCall()
+			v.ForCall(0)
 			holder := r.visit(tidy, "holder")
 			holder.during = func() { r.HandIn(&v.Request) } // which waits, and is granted when this has returned
 			soon(t, holder.call(background))
@@ -156,7 +156,7 @@ func TestARequestIsForsakenWhoeverRunsIt(t *testing.T) {
 			require.Zero(t, r.Unbegun())
 			require.EqualValues(t, 1-c.runs, r.Stats(tidy).Withdrawals, "it has run, or never will")
 			late := r.visit(tidy, "late")
-			late.ForCall()
+			late.ForCall(0)
 			next := r.visit(tidy, "next")
 			next.during = func() {
 				r.HandIn(&late.Request)

@@ -41,7 +41,7 @@ func TestBodiesExcludeEachOtherAndAllRunOnce(t *testing.T) {
 						inside.Add(-1)
 					}
 					if i%2 == 0 {
-						v.ForCall()
+						v.ForCall(0)
 						r.Call(background, &v.Request, mailbox.Now())
 					} else {
 						v.post(background)

@@ -186,7 +186,7 @@ func (r *room) visit(op int, name string) *visitor {
 // call hands in the request on a goroutine of its own. The channel is closed when
 // the call has returned.
 func (v *visitor) call(ctx context.Context) <-chan struct{} {
-	v.ForCall()
+	v.ForCall(0)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -158,9 +158,14 @@ func (r *Request) Init(body Body) {
 	r.Record = r
 }
 
-// ForCall makes r a request whose caller waits for it with Mailbox.Call, or, if it
-// has a Ticket, with Redeem.
-func (r *Request) ForCall() { r.wake, r.tokens = make(chan struct{}, 1), true }
+// ForCall makes r, at the time now, a request whose caller waits for it with Mailbox.Call, or,
+// if it has a Ticket, with Redeem. A record that was one keeps its channel, but in a
+// testing/synctest bubble, which it may not be of.
+func (r *Request) ForCall(now time.Duration) {
+	if !r.tokens || Bubbled(now) {
+		r.wake, r.tokens = make(chan struct{}, 1), true
+	}
+}
 
 // called reports whether the caller's goroutine waits for r in Mailbox.Call, so
 // that it can be r's thread. The holder of a ticket cannot: there may be none.
@@ -176,6 +181,9 @@ func (r *Request) Forget() {
 	}
 	if r.rare != nil {
 		r.Body = r.Home()
+		if r.rare.sel != nil {
+			r.wake, r.tokens = nil, false // they were the selection's
+		}
 		kept := r.rare.kept
 		if r.rare.trail != nil {
 			*kept = trail{}

@@ -45,7 +45,7 @@ type Hop struct {
 
 // Ran says which bodies have run for r before the one that hands it in.
 func (r *Request) Ran(before Turns) {
-	if len(before.last) > 0 {
+	if !before.none() {
 		r.track().ran = before
 	}
 }
@@ -66,7 +66,7 @@ func (r *Request) track() *trail {
 // Stranded returns the error of r, whose body has run in the box m, and asked for a
 // Hop that cannot be made because of the cause.
 func (r *Request) Stranded(m *Mailbox, cause error) error {
-	ran := Turns{}
+	var ran Turns
 	if t := r.trail(); t != nil {
 		ran = t.ran
 	}
@@ -376,6 +376,7 @@ type turn struct {
 // Turns are the last of the bodies that have run for a request. There may be any
 // number, so that not all are kept.
 type Turns struct {
+	first   turn // kept for itself, as most requests that are requeued have no other
 	last    []turn
 	earlier int
 }
@@ -384,22 +385,46 @@ const keptTurns = 64
 
 // Add adds the body of an operation of the object with the box.
 func (t *Turns) Add(box *Mailbox, op int) {
+	if t.none() {
+		t.first = turn{box, op}
+		return
+	}
+	t.more(turn{box, op})
+}
+
+// none reports whether no body has run.
+func (t *Turns) none() bool { return t.first.box == nil && t.earlier == 0 }
+
+// more adds one that is not the first. It is apart, so that Add is inlined.
+func (t *Turns) more(one turn) {
 	if len(t.last) == 2*keptTurns {
 		t.last = t.last[:copy(t.last, t.last[keptTurns:])]
 		t.earlier += keptTurns
+		if t.first.box != nil {
+			t.first = turn{}
+			t.earlier++
+		}
 	}
-	t.last = append(t.last, turn{box, op})
+	t.last = append(t.last, one)
 }
 
 // Failed returns the error of a request that fails because of the cause, after
 // these have run.
 func (t *Turns) Failed(cause error) error {
-	if len(t.last) == 0 {
+	if t.none() {
 		return cause
 	}
 	skip := max(len(t.last)-keptTurns, 0)
 	e := &RequeuedError{Earlier: t.earlier + skip, Cause: cause}
-	for _, one := range t.last[skip:] {
+	last := t.last[skip:]
+	switch {
+	case t.first.box == nil:
+	case len(last) < keptTurns:
+		last = append([]turn{t.first}, last...)
+	default:
+		e.Earlier++
+	}
+	for _, one := range last {
 		e.Ran = append(e.Ran, one.box.host.Name()+"."+one.box.config.Rules.Operations[one.op].Name)
 	}
 	return e

@@ -40,7 +40,7 @@ func TestNobodyJoinsALineWhileABodyRuns(t *testing.T) {
 		all.Go(func() {
 			for i := range 500 {
 				v := r.visit(pass, "v")
-				v.ForCall()
+				v.ForCall(0)
 				all.Go(func() { r.Call(ctx, &v.Request, mailbox.Now()) })
 				if i%16 == 0 {
 					runtime.Gosched()

@@ -130,7 +130,7 @@ func TestARequestIsRefusedWhileADrainedObjectIsClosed(t *testing.T) {
 		<-entered
 		r.Drain(drained)
 		refused := r.visit(tidy, "refused")
-		refused.ForCall()
+		refused.ForCall(0)
 		go func() {
 			time.Sleep(50 * time.Microsecond)
 			r.Close(closed)

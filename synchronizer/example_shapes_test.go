@@ -50,7 +50,7 @@ func NewDelegating(system *actor.System) (*Delegating, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Delegating{deposit: deposit.At(o), balance: balance.At(o)}, nil
+	return &Delegating{deposit: activeobject.At(deposit, o), balance: activeobject.At(balance, o)}, nil
 }
 
 func (d *Delegating) Deposit(ctx context.Context, l int64) error {

@@ -154,7 +154,7 @@ func (b *branch) ask(t *testing.T, d *datadriven.TestData) {
 	if len(d.CmdArgs) > 2 {
 		e.amount = amount(t, d.CmdArgs[2].Key)
 	}
-	proxy := b.ops[e.operation].At(b.object)
+	proxy := activeobject.At(b.ops[e.operation], b.object)
 	ctx, cancel := context.WithCancel(background)
 	e.cancel = cancel
 	b.mu.Lock()

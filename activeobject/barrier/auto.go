@@ -49,7 +49,7 @@ func (a *Auto) SendWaitForLeader(ctx context.Context) activeobject.Future[none] 
 
 // WaitForLeaderCase is WaitForLeader as a case for activeobject.Select. As long as the
 // Select waits, its caller is one of the herd.
-func (a *Auto) WaitForLeaderCase() *activeobject.Case[auto, none, none] {
+func (a *Auto) WaitForLeaderCase() *activeobject.Case[none] {
 	return autoWaitForLeader.Case(a.o, none{})
 }
 
@@ -71,7 +71,7 @@ func (a *Auto) SendWaitForHerd(ctx context.Context) activeobject.Future[int] {
 }
 
 // WaitForHerdCase is WaitForHerd as a case for activeobject.Select.
-func (a *Auto) WaitForHerdCase() *activeobject.Case[auto, none, int] {
+func (a *Auto) WaitForHerdCase() *activeobject.Case[int] {
 	return autoWaitForHerd.Case(a.o, none{})
 }
 

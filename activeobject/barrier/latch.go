@@ -56,7 +56,7 @@ func (l *Latch) SendAwait(ctx context.Context) activeobject.Future[none] {
 }
 
 // AwaitCase is Await as a case for activeobject.Select.
-func (l *Latch) AwaitCase() *activeobject.Case[latch, none, none] {
+func (l *Latch) AwaitCase() *activeobject.Case[none] {
 	return latchAwait.Case(l.o, none{})
 }
 

@@ -109,7 +109,7 @@ func (p *Phaser) SendAwaitPhase(ctx context.Context, phase int) activeobject.Fut
 }
 
 // AwaitPhaseCase is AwaitPhase as a case for activeobject.Select.
-func (p *Phaser) AwaitPhaseCase(phase int) *activeobject.Case[phaser, int, int] {
+func (p *Phaser) AwaitPhaseCase(phase int) *activeobject.Case[int] {
 	return phaserAwait.Case(p.o, phase)
 }
 

@@ -61,7 +61,7 @@ func (s *Squad) SendWaitForLeader(ctx context.Context) activeobject.Future[none]
 
 // WaitForLeaderCase is WaitForLeader as a case for activeobject.Select. As long as the
 // Select waits, its caller is one of the herd.
-func (s *Squad) WaitForLeaderCase() *activeobject.Case[squad, none, none] {
+func (s *Squad) WaitForLeaderCase() *activeobject.Case[none] {
 	return squadWaitForLeader.Case(s.o, none{})
 }
 
@@ -84,7 +84,7 @@ func (s *Squad) SendWaitForHerd(ctx context.Context) activeobject.Future[none] {
 }
 
 // WaitForHerdCase is WaitForHerd as a case for activeobject.Select.
-func (s *Squad) WaitForHerdCase() *activeobject.Case[squad, none, none] {
+func (s *Squad) WaitForHerdCase() *activeobject.Case[none] {
 	return squadWaitForHerd.Case(s.o, none{})
 }
 

@@ -117,7 +117,7 @@ func (b *Bounded[T]) SendPut(ctx context.Context, item T) activeobject.Future[no
 }
 
 // PutCase is Put as a case for activeobject.Select.
-func (b *Bounded[T]) PutCase(item T) *activeobject.Case[ring[T], T, none] {
+func (b *Bounded[T]) PutCase(item T) *activeobject.Case[none] {
 	return b.ops.put.Case(b.o, item)
 }
 
@@ -140,7 +140,7 @@ func (b *Bounded[T]) SendGet(ctx context.Context) activeobject.Future[T] {
 }
 
 // GetCase is Get as a case for activeobject.Select.
-func (b *Bounded[T]) GetCase() *activeobject.Case[ring[T], none, T] {
+func (b *Bounded[T]) GetCase() *activeobject.Case[T] {
 	return b.ops.get.Case(b.o, none{})
 }
 

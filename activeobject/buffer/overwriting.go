@@ -113,7 +113,7 @@ func (b *Overwriting[T]) SendGet(ctx context.Context) activeobject.Future[T] {
 }
 
 // GetCase is Get as a case for activeobject.Select.
-func (b *Overwriting[T]) GetCase() *activeobject.Case[window[T], none, T] {
+func (b *Overwriting[T]) GetCase() *activeobject.Case[T] {
 	return b.ops.get.Case(b.o, none{})
 }
 

@@ -171,7 +171,7 @@ func (b *ReadNew[T]) SendGet(ctx context.Context) activeobject.Future[T] {
 }
 
 // GetCase is Get as a case for activeobject.Select.
-func (b *ReadNew[T]) GetCase() *activeobject.Case[news[T], none, T] {
+func (b *ReadNew[T]) GetCase() *activeobject.Case[T] {
 	return b.ops.get.Case(b.o, none{})
 }
 
@@ -208,7 +208,7 @@ func (b *ReadNew[T]) SendGetAfter(ctx context.Context, serial uint64) activeobje
 }
 
 // GetAfterCase is GetAfter as a case for activeobject.Select.
-func (b *ReadNew[T]) GetAfterCase(serial uint64) *activeobject.Case[news[T], uint64, Serial[T]] {
+func (b *ReadNew[T]) GetAfterCase(serial uint64) *activeobject.Case[Serial[T]] {
 	return b.ops.getAfter.Case(b.o, serial)
 }
 
@@ -270,7 +270,7 @@ func (r *Reader[T]) SendGet(ctx context.Context) activeobject.Future[T] {
 }
 
 // GetCase is Get as a case for activeobject.Select.
-func (r *Reader[T]) GetCase() *activeobject.Case[news[T], uint64, T] {
+func (r *Reader[T]) GetCase() *activeobject.Case[T] {
 	return r.b.ops.getFor.Case(r.b.o, r.id)
 }
 

@@ -94,7 +94,7 @@ func (b *ReadWriteNew[T]) SendPut(ctx context.Context, value T) activeobject.Fut
 }
 
 // PutCase is Put as a case for activeobject.Select.
-func (b *ReadWriteNew[T]) PutCase(value T) *activeobject.Case[handover[T], T, none] {
+func (b *ReadWriteNew[T]) PutCase(value T) *activeobject.Case[none] {
 	return b.ops.put.Case(b.o, value)
 }
 
@@ -117,7 +117,7 @@ func (b *ReadWriteNew[T]) SendGet(ctx context.Context) activeobject.Future[T] {
 }
 
 // GetCase is Get as a case for activeobject.Select.
-func (b *ReadWriteNew[T]) GetCase() *activeobject.Case[handover[T], none, T] {
+func (b *ReadWriteNew[T]) GetCase() *activeobject.Case[T] {
 	return b.ops.get.Case(b.o, none{})
 }
 

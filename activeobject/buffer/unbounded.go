@@ -151,7 +151,7 @@ func (b *Unbounded[T]) SendGet(ctx context.Context) activeobject.Future[T] {
 }
 
 // GetCase is Get as a case for activeobject.Select.
-func (b *Unbounded[T]) GetCase() *activeobject.Case[queue[T], none, T] {
+func (b *Unbounded[T]) GetCase() *activeobject.Case[T] {
 	return b.ops.get.Case(b.o, none{})
 }
 

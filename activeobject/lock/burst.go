@@ -87,7 +87,7 @@ func (b *Burst) SendRequest(ctx context.Context) activeobject.Future[none] {
 }
 
 // RequestCase is Request as a case for activeobject.Select.
-func (b *Burst) RequestCase() *activeobject.Case[burst, none, none] {
+func (b *Burst) RequestCase() *activeobject.Case[none] {
 	return request.Case(b.o, none{})
 }
 

@@ -153,7 +153,7 @@ func (l *ReadWrite) SendLock(ctx context.Context) activeobject.Future[none] {
 }
 
 // LockCase is Lock as a case for activeobject.Select.
-func (l *ReadWrite) LockCase() *activeobject.Case[readWrite, Mode, none] {
+func (l *ReadWrite) LockCase() *activeobject.Case[none] {
 	return l.ops.lock.Case(l.o, ToWrite)
 }
 
@@ -198,7 +198,7 @@ func (l *ReadWrite) SendRLock(ctx context.Context) activeobject.Future[none] {
 }
 
 // RLockCase is RLock as a case for activeobject.Select.
-func (l *ReadWrite) RLockCase() *activeobject.Case[readWrite, Mode, none] {
+func (l *ReadWrite) RLockCase() *activeobject.Case[none] {
 	return l.ops.lock.Case(l.o, ToRead)
 }
 

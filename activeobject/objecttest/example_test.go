@@ -164,7 +164,7 @@ func ExampleFake() {
 	defer cancel()
 
 	seats := objecttest.NewFake[int, string](t, "seats")
-	office := BoxOffice{reserve: seats} // in the program, reserve.At(hall)
+	office := BoxOffice{reserve: seats} // in the program, activeobject.At(reserve, hall)
 
 	seats.Return("row 3, seats 7 and 8").Fail(activeobject.ErrFull)
 	fmt.Println(office.Sell(ctx, 2))

@@ -19,8 +19,8 @@ var _ activeobject.Proxy[int, string] = (*objecttest.Fake[int, string])(nil)
 
 func TestAProxyDoesWhatItsOperationDoes(t *testing.T) {
 	tank := newTank(t)
-	var filling activeobject.Proxy[int, None] = fill.At(tank)
-	draining, reading := drain.At(tank), level.At(tank)
+	var filling activeobject.Proxy[int, None] = activeobject.At(fill, tank)
+	draining, reading := activeobject.At(drain, tank), activeobject.At(level, tank)
 	_, err := draining.Try(background, none)
 	require.ErrorIs(t, err, activeobject.ErrRefused)
 	_, err = filling.Call(background, 1)
@@ -35,13 +35,13 @@ func TestAProxyDoesWhatItsOperationDoes(t *testing.T) {
 
 func TestACallByAProxyAllocatesNothing(t *testing.T) {
 	tank := newTank(t)
-	reading := level.At(tank)
+	reading := activeobject.At(level, tank)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { reading.Call(background, none) }))
 }
 
 func BenchmarkCall(b *testing.B) {
 	tank := newTank(b)
-	reading := level.At(tank)
+	reading := activeobject.At(level, tank)
 	b.Run("operation", func(b *testing.B) {
 		for b.Loop() {
 			level.Call(background, tank, none)

@@ -105,7 +105,7 @@ func (s *Scheduler[D]) SendEnter(ctx context.Context, data D, terms ...Term) act
 }
 
 // EnterCase is Enter as a case for activeobject.Select, without terms.
-func (s *Scheduler[D]) EnterCase(data D) *activeobject.Case[desk[D], entering[D], *Grant[D]] {
+func (s *Scheduler[D]) EnterCase(data D) *activeobject.Case[*Grant[D]] {
 	return s.ops.grant.Case(s.o, entering[D]{s.grant(data)})
 }
 

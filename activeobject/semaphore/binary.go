@@ -65,7 +65,7 @@ func (b *Binary) SendAcquire(ctx context.Context) activeobject.Future[none] {
 }
 
 // AcquireCase is Acquire as a case for activeobject.Select.
-func (b *Binary) AcquireCase() *activeobject.Case[bit, none, none] {
+func (b *Binary) AcquireCase() *activeobject.Case[none] {
 	return bitAcquire.Case(b.o, none{})
 }
 

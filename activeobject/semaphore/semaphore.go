@@ -228,7 +228,7 @@ func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[
 
 // AcquireCase is Acquire as a case for activeobject.Select. One that is too large fails when
 // it is first in line.
-func (s *Semaphore) AcquireCase(n int) *activeobject.Case[permits, caller, none] {
+func (s *Semaphore) AcquireCase(n int) *activeobject.Case[none] {
 	return s.ops.wait.Case(s.o, caller(n))
 }
 

@@ -35,7 +35,7 @@ var (
 
 // NewOrder is the factory's. An order that has failed asks the journal how far it had come.
 func NewOrder(t Ticket, hall *activeobject.Object[Hall], journal Journal) (*Order, error) {
-	o := &Order{ticket: t, status: Held, sell: sell.At(hall), release: release.At(hall), journal: journal}
+	o := &Order{ticket: t, status: Held, sell: activeobject.At(sell, hall), release: activeobject.At(release, hall), journal: journal}
 	if journal.Has(t.Order) {
 		o.status = Sold
 	}

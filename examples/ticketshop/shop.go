@@ -114,7 +114,7 @@ func (s *Shop) Event(name string) (EventAt, error) {
 	if !ok {
 		return EventAt{}, errNoEvent
 	}
-	return EventAt{hold.At(hall), release.At(hall), plan.At(hall)}, nil
+	return EventAt{activeobject.At(hold.Operation, hall), activeobject.At(release, hall), activeobject.At(plan, hall)}, nil
 }
 
 // Open implements Counter. The order ends when the time of its hold is over.
@@ -153,5 +153,5 @@ func (s *Shop) Order(id string) (OrderAt, error) {
 	if !ok {
 		return OrderAt{}, errNoOrder
 	}
-	return OrderAt{Pay: pay.At(order), End: end.At(order), Status: status.At(order)}, nil
+	return OrderAt{Pay: activeobject.At(pay, order), End: activeobject.At(end, order), Status: activeobject.At(status, order)}, nil
 }

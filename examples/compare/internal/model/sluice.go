@@ -135,7 +135,7 @@ func (d *declaration[T]) byKey() guards.Table {
 func (d *declaration[T]) calls(o *activeobject.Object[T]) []object.Call {
 	var calls []object.Call
 	for _, op := range d.operations {
-		calls = append(calls, op.At(o).Call)
+		calls = append(calls, activeobject.At(op, o).Call)
 	}
 	return calls
 }
