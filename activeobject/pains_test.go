@@ -163,7 +163,10 @@ func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) 
 			if !errors.Is(err, activeobject.ErrFull) {
 				return 0, nil
 			}
-			var pcs [1000]uintptr // one turn takes some 60 frames; if they grew from drop to drop it would be full
+			// One turn takes some 60 frames. Another is on top of it if its request has been dropped before
+			// Then is called; that happens a few times in a row at most. If the frames grew from drop to drop,
+			// there would be no room for them.
+			var pcs [1000]uintptr
 			deepest.Store(max(deepest.Load(), int64(runtime.Callers(0, pcs[:]))))
 			if n := drops.Add(1); n == rounds {
 				close(over)
@@ -176,7 +179,7 @@ func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) 
 			actor.Then(bs.touch.Send(background, o, None{}), again)
 		}
 		soon(t, s.system, over)
-		require.Less(t, deepest.Load(), int64(100))
+		require.Less(t, deepest.Load(), int64(1000))
 		require.Equal(t, 1, bs.touch.Waiting(o))
 		leave()
 		served, err := bs.touch.Call(background, o, None{})
