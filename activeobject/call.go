@@ -293,11 +293,7 @@ func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, falsePart string, how mode, s *callState) (r R, c *request, err error) {
 	c = requestOf(op, ctx, &o.core, arg, how)
 	var own callState
-	if s == nil {
-		s = &own
-	} else {
-		c.with().letter = s.letter
-	}
+	s = c.state(s, &own)
 	if c.arrive(ctx, falsePart, how, nil, s); s.posted {
 		return r, c, nil
 	}
@@ -313,11 +309,7 @@ func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T]
 func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w uint64, q *requeue, how mode, s *callState) (r R, c *request, err error) {
 	c = requestOf(op, ctx, &o.core, arg, how)
 	var own callState
-	if s == nil {
-		s = &own
-	} else {
-		c.with().letter = s.letter
-	}
+	s = c.state(s, &own)
 	var ran mailbox.Turns
 	if c.onward(ctx, w, q, how, &ran, s); s.posted {
 		return r, c, nil

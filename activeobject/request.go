@@ -95,6 +95,16 @@ func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *core
 	return c
 }
 
+// state makes the request one that comes by the message of a state, and returns that; or its own, if
+// there is none.
+func (c *request) state(s, own *callState) *callState {
+	if s == nil {
+		return own
+	}
+	c.with().letter = s.letter
+	return s
+}
+
 // outcome returns what has come of the request, which has ended or was not taken, and puts back
 // the record, which then pins neither argument nor result.
 func outcome[T, A, R any](op *Operation[T, A, R], c *request) (R, error) {
@@ -238,10 +248,7 @@ func (c *request) run(in typed, o *core, ctx context.Context) {
 	if o.class.around {
 		err = c.applyAround(turn{in, in.info(), o}, ctx)
 	} else {
-		var other any
-		if other, err = in.apply(o.box.Host(), ctx, c.pending.Place); other != nil {
-			c.keep(other)
-		}
+		err = c.apply(in, o, ctx)
 	}
 	c.pending.Request.Left() // if it does not return, escaped says so
 	if err == nil || !c.goesOn(&err, o) {
