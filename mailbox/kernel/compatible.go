@@ -175,6 +175,9 @@ func (k *Kernel) dueAhead(op int, r *Request) *Request {
 		}
 		return nil
 	}
+	if !k.anyPrecedes(q, r) {
+		return nil // so that no guard is evaluated for what does not come first
+	}
 	h := k.candidates(k.heads[:0], op, false)
 	k.heads = h
 	first := (*Request)(nil)
@@ -185,6 +188,16 @@ func (k *Kernel) dueAhead(op int, r *Request) *Request {
 	}
 	clear(h) // pin nobody
 	return first
+}
+
+// anyPrecedes reports whether one inside the queue precedes r, open or not.
+func (k *Kernel) anyPrecedes(q *queue, r *Request) bool {
+	for w := q.inside.first; w != nil; w = w.next {
+		if k.precedes(w, r) {
+			return true
+		}
+	}
+	return false
 }
 
 // firstToEnter returns the first at the gate that can be let in and does not try, or nil, also

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -49,4 +50,58 @@ func TestNobodyWaitsForWhatAnotherOneWaitsForUnlessThatIsAtItsBound(t *testing.T
 	k.Complete(first)
 	k.Complete(second)
 	next(writer)
+}
+
+// failing are guards that fail.
+type failing struct{}
+
+func (failing) AskState(int) (string, error) { return "", errGuard }
+
+func (failing) AskRequest(*kernel.Request) (string, error) { return "", errGuard }
+
+var errGuard = errors.New("it fails")
+
+// A Try that has been requeued is not decided by the guard of a request that comes after it, though
+// both have been bypassed as often as allowed: it is its own guard that fails, and it hears of that
+// first.
+func TestNoGuardIsEvaluatedForWhatComesAfterATry(t *testing.T) {
+	const write, read, change = 0, 1, 2
+	k := kernel.New(&kernel.Rules{
+		Operations: []kernel.Operation{
+			{Name: "write", Kind: kernel.Entry, Guard: "open"}, {Name: "read", Kind: kernel.Function}, {Name: "change"},
+		},
+		Conflicts:     guards.Exclusive("write", "read", "change").Allow(read, read).Allow(read, write).Allow(read, change),
+		AllCompatible: true,
+		MaxBypass:     1,
+	}, failing{})
+	arrives := func(r *kernel.Request) *kernel.Request {
+		k.Arrive(r)
+		return r
+	}
+	next := func(want *kernel.Request, fails error) {
+		t.Helper()
+		r, err := k.Next()
+		require.ErrorIs(t, err, fails)
+		require.Same(t, want, r)
+	}
+	requeue := func(r *kernel.Request) {
+		k.Complete(r)
+		r.Op = write
+		k.Enter(r, false)
+	}
+	try := arrives(&kernel.Request{Op: read, Try: true})
+	next(try, nil)
+	other := arrives(&kernel.Request{Op: read})
+	next(other, nil)
+	changer := arrives(&kernel.Request{Op: change})
+	next(changer, nil)
+	late := arrives(&kernel.Request{Op: read})
+	requeue(try)
+	requeue(other)
+	next(late, nil) // passes both, which wait for the changer
+	next(nil, nil)
+	k.Complete(changer)
+	next(try, errGuard)
+	next(other, errGuard)
+	next(nil, nil)
 }
