@@ -33,7 +33,11 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	// a guarded call costs over a mutex. The deferred function captures only what
 	// it needs to clean up: every word more costs.
 	w := o.box.Word.Load()
-	if w&^mailbox.Parked != op.info.idle || ctx.Err() != nil || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
+	switch {
+	case w&^mailbox.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
+	case w&mailbox.Wide != 0 && o.class.typ == op.info.species && ctx.Err() == nil && o.box.Admit(op.info.index):
+		w = mailbox.Never
+	default:
 		r, _, err = enter(op, ctx, o, arg, calling, nil)
 		return r, err
 	}
@@ -73,9 +77,15 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	}
 	at = releasing
 	watched := nobody
-	if w != op.info.idle && op.info.changed {
-		// Others wait. If they all wait for one guard, it is at hand.
+	if w != op.info.idle && (op.info.changed || w == mailbox.Never) {
+		// Others wait, or run. If they all wait for one guard, it is at hand.
 		switch {
+		case w == mailbox.Never:
+			if o.box.Depart(op.info.index) {
+				at = finished
+				return r, err
+			}
+			watched = unasked
 		case o.watch == nil:
 			watched = unasked
 		case o.watch(o.state):

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject/buffer"
 	"github.com/sluice-go/sluice/activeobject/semaphore"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/synchronizer"
 )
 
 type turns struct{ n int }
@@ -37,6 +38,10 @@ var (
 	first = activeobject.Entry(games, "first", activeobject.Do((*turns).step)).When("begun", func(t *turns) bool { return t.n >= 0 })
 	even  = activeobject.Entry(games, "even", activeobject.Do((*turns).step)).When("even", (*turns).even)
 	odd   = activeobject.Entry(games, "odd", activeobject.Do((*turns).step)).When("odd", (*turns).odd)
+	reads = activeobject.Function(games, "reads", activeobject.Get((*turns).even))
+
+	again = activeobject.Entry(games, "again", func(t *turns, n int) (int, error) { t.n++; return n, nil }).When("begun", func(t *turns) bool { return t.n >= 0 })
+	twice = activeobject.Entry(games, "twice", func(t *turns, n int) (int, error) { t.n++; return again.Requeue(n) }).When("begun", func(t *turns) bool { return t.n >= 0 })
 )
 
 // scenarios do n times what their names say. Those of the peers come behind a slash.
@@ -45,6 +50,24 @@ var scenarios = map[string]func(n int){
 		o := activeobject.Must(activeobject.New(system, games, &turns{}))
 		for range n {
 			first.Call(ctx, o, activeobject.None{})
+		}
+	},
+	"read": func(n int) {
+		o := activeobject.Must(synchronizer.New(system, games, &turns{}))
+		for range n {
+			reads.Call(ctx, o, activeobject.None{})
+		}
+	},
+	"requeue": func(n int) {
+		o := activeobject.Must(activeobject.New(system, games, &turns{}))
+		for range n {
+			twice.Call(ctx, o, 1)
+		}
+	},
+	"select": func(n int) {
+		o := activeobject.Must(activeobject.New(system, games, &turns{}))
+		for range n {
+			activeobject.Select(ctx, odd.Case(o, activeobject.None{}), even.Case(o, activeobject.None{}))
 		}
 	},
 	"call/mutex": func(n int) {
