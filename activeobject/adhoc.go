@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Every type has three operations that it does not declare, for what is worth no
@@ -26,16 +26,16 @@ type undeclared[T any] struct {
 
 func newUndeclared[T any](t *Type[T]) (u undeclared[T]) {
 	n := len(t.ops)
-	u.do = undeclaredOperation(t, n, kernel.Entry, "do")
-	u.view = undeclaredOperation(t, n+1, kernel.Function, "view")
-	u.until = undeclaredOperation(t, n+2, kernel.Function, "until")
+	u.do = undeclaredOperation(t, n, mailbox.Entry, "do")
+	u.view = undeclaredOperation(t, n+1, mailbox.Function, "view")
+	u.until = undeclaredOperation(t, n+2, mailbox.Function, "until")
 	u.do.info.own, u.view.info.own = true, true
 	return u
 }
 
-func undeclaredOperation[T any](t *Type[T], index int, kind kernel.Kind, name string) *Operation[T, adhoc[T], None] {
+func undeclaredOperation[T any](t *Type[T], index int, kind mailbox.Kind, name string) *Operation[T, adhoc[T], None] {
 	op := newOperation[T, adhoc[T], None](t)
-	op.info.kind, op.info.name, op.info.changed = kind, name, kind != kernel.Function
+	op.info.kind, op.info.name, op.info.changed = kind, name, kind != mailbox.Function
 	op.leaf = func(s *T, a adhoc[T]) (None, error) {
 		if a.f == nil {
 			return None{}, nil
@@ -49,7 +49,7 @@ func undeclaredOperation[T any](t *Type[T], index int, kind kernel.Kind, name st
 }
 
 // carried returns the invocation of a request that carries its guard, if it is one.
-func carried[T any](body mailbox.Body) (*invocation[T, adhoc[T], None], bool) {
+func carried[T any](body engine.Body) (*invocation[T, adhoc[T], None], bool) {
 	c, ok := body.(*request)
 	if !ok {
 		return nil, false

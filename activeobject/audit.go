@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -89,7 +90,7 @@ func (a *Audit) diff(before, after string) string {
 
 // askTwice asks a guard, of the operation or of one request with the body, and finds
 // out whether that is all it does.
-func (o *Object[T]) askTwice(op int, body mailbox.Body, ask func() (falsePart string)) (falsePart string, err error) {
+func (o *Object[T]) askTwice(op int, body engine.Body, ask func() (falsePart string)) (falsePart string, err error) {
 	a, d := o.class.audit, o.class.rule(op)
 	e := &ImpureError{Object: o.Name(), Operation: d.Name, Guard: d.Guard}
 	if in, ok := carried[T](body); ok {

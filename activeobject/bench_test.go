@@ -596,7 +596,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		var d time.Duration
 		for !stop.Load() {
 			start := time.Now()
-			positive[0].Send(ctx, o, 1).Withdraw() // both need the kernel
+			positive[0].Send(ctx, o, 1).Withdraw() // both need the scheduler
 			d = max(d, time.Since(start))
 			runtime.Gosched()
 		}

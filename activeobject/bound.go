@@ -3,22 +3,22 @@ package activeobject
 import (
 	"fmt"
 
-	"github.com/sluice-go/sluice/mailbox/kernel"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // Overflow is what happens to a request that would have to wait in a full queue.
-type Overflow = kernel.Overflow
+type Overflow = mailbox.Overflow
 
 const (
 	// Refuse fails the request with a *FullError.
-	Refuse = kernel.Refuse
+	Refuse = mailbox.Refuse
 	// DropOldest fails the request that has waited longest, with a *FullError, and
 	// lets the new one wait in its place.
-	DropOldest = kernel.DropOldest
+	DropOldest = mailbox.DropOldest
 	// Wait makes a Call, or a Select, wait for room, withdrawable, outside the queue.
 	// What has no goroutine that could wait (Send, Begin, Tell, a message) is refused;
 	// so is a requeue.
-	Wait = kernel.Wait
+	Wait = mailbox.Wait
 )
 
 // Bounded lets no more than n requests wait at the object; those at all of its
@@ -31,19 +31,19 @@ func Bounded(n int, overflow Overflow) Option {
 	case overflow < Refuse || overflow > Wait:
 		return wrong("Bounded", "is not told what to do with one too many: pass Refuse, DropOldest or Wait")
 	}
-	return func(s *settings) { s.bound = kernel.Bound{Max: n, Overflow: overflow} }
+	return func(s *settings) { s.bound = mailbox.Bound{Max: n, Overflow: overflow} }
 }
 
 // Bound returns how many requests may wait at the object, and what happens to one too many;
 // bounded is false if any number may. Its operations may have bounds of their own.
 func (o *Object[T]) Bound() (n int, overflow Overflow, bounded bool) {
 	b := o.class.config.Rules.Bound
-	return b.Max, b.Overflow, b.Overflow != kernel.Unbounded
+	return b.Max, b.Overflow, b.Overflow != mailbox.Unbounded
 }
 
 // Unbounded lets any number of requests wait at the object. That is the default,
 // unless the type has another one. The bounds of its operations stay.
-func Unbounded() Option { return func(s *settings) { s.bound = kernel.Bound{} } }
+func Unbounded() Option { return func(s *settings) { s.bound = mailbox.Bound{} } }
 
 // Bounded lets no more than n requests wait for the operation at one object;
 // otherwise it is like the option Bounded. It returns the operation, and panics if
@@ -61,5 +61,5 @@ func (op *operationInfo) boundBy(n int, overflow Overflow) {
 		panic(op.where() + " gets a bound but is not told what to do with one too many: pass Refuse, DropOldest or Wait")
 	}
 	defer op.declaring("a bound")()
-	op.bound = kernel.Bound{Max: n, Overflow: overflow}
+	op.bound = mailbox.Bound{Max: n, Overflow: overflow}
 }

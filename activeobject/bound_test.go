@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/mailbox/kernel"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // bounds returns ledgers with a bound, on the object and on an entry: the object's
@@ -35,7 +35,7 @@ func requireFull(t *testing.T, err error, entry, dropped bool, limit int) {
 	require.ErrorIs(t, err, activeobject.ErrFull)
 	var full *activeobject.FullError
 	require.ErrorAs(t, err, &full)
-	require.Equal(t, kernel.Full{Operation: "a", Max: limit, Entry: entry, Dropped: dropped}, full.Reason)
+	require.Equal(t, mailbox.FullError{Object: full.Object, Operation: "a", Max: limit, Entry: entry, Dropped: dropped}, *full)
 	require.ErrorContains(t, err, full.Object)
 }
 
@@ -133,7 +133,7 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 			waiting(t, o, l.a, 5)
 			noRoom := 0
 			for _, w := range o.Explain().Waiting {
-				if w.Reason.Cause == kernel.NoRoom {
+				if w.Reason.Cause == mailbox.NoRoom {
 					noRoom++
 					require.True(t, w.Outside)
 					require.Contains(t, w.Reason.String(), "waits for room")

@@ -8,8 +8,8 @@ import (
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Future is the result of a request that was sent: there already, or to come.
@@ -34,9 +34,9 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	// it needs to clean up: every word more costs.
 	w := o.box.Word.Load()
 	switch {
-	case w&^mailbox.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
-	case w&mailbox.Wide != 0 && o.class.typ == op.info.species && ctx.Err() == nil && o.box.Admit(op.info.index):
-		w = mailbox.Never
+	case w&^engine.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
+	case w&engine.Wide != 0 && o.class.typ == op.info.species && ctx.Err() == nil && o.box.Admit(op.info.index):
+		w = engine.Never
 	default:
 		r, _, err = enter(op, ctx, o, arg, calling, nil)
 		return r, err
@@ -44,7 +44,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	at := asking
 	defer func() {
 		if at != finished {
-			op.info.caught(&o.core, at, mailbox.Panicked(recover()), &err)
+			op.info.caught(&o.core, at, engine.Panicked(recover()), &err)
 		}
 	}()
 	if op.plain != nil {
@@ -77,10 +77,10 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	}
 	at = releasing
 	watched := nobody
-	if w != op.info.idle && (op.info.changed || w == mailbox.Never) {
+	if w != op.info.idle && (op.info.changed || w == engine.Never) {
 		// Others wait, or run. If they all wait for one guard, it is at hand.
 		switch {
-		case w == mailbox.Never:
+		case w == engine.Never:
 			if o.box.Depart(op.info.index) {
 				at = finished
 				return r, err
@@ -221,7 +221,7 @@ const (
 // twice.)
 func start[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how mode, s *callState) (R, *request, error) {
 	w := o.box.Word.Load()
-	if ctx.Err() != nil || w&^mailbox.Parked != op.info.idle || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
+	if ctx.Err() != nil || w&^engine.Parked != op.info.idle || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
 		return enter(op, ctx, o, arg, how, s)
 	}
 	return perform(op, ctx, o, arg, w, how, s)
@@ -257,7 +257,7 @@ func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 	at := asking
 	defer func() {
 		if at != finished {
-			op.info.caught(&o.core, at, mailbox.Panicked(recover()), &err)
+			op.info.caught(&o.core, at, engine.Panicked(recover()), &err)
 			if s != nil && at == asking {
 				s.keep(nil, err)
 			}
@@ -320,7 +320,7 @@ func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[
 	c = requestOf(op, ctx, &o.core, arg, how)
 	var own callState
 	s = c.state(s, &own)
-	var ran mailbox.Turns
+	var ran engine.Turns
 	if c.onward(ctx, w, q, how, &ran, s); s.posted {
 		return r, c, nil
 	}
@@ -367,7 +367,7 @@ func (op *operationInfo) in(o *core) *operationInfo {
 }
 
 // take takes the object for a leaf operation that has not found it idle, if it is free soon, and
-// returns the word that it has found; or mailbox.Never, if it has been let in beside others. Key,
+// returns the word that it has found; or engine.Never, if it has been let in beside others. Key,
 // if it is not nil, computes a key: see checkKey.
 func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func() (any, bool)) (w uint64, taken bool, err error) {
 	if err := ctx.Err(); err != nil {
@@ -376,9 +376,9 @@ func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func()
 	switch {
 	case o.class.typ != op.species:
 		return 0, false, op.foreign(o)
-	case how == calling && o.box.Word.Load()&mailbox.Wide != 0 && o.box.Admit(op.index):
-		return mailbox.Never, true, nil
-	case o.class.filters != nil || !op.leafed || op.looks&guards.AtWaiting != 0 || op.strays(o, how) || !mailbox.Tamed(ctx):
+	case how == calling && o.box.Word.Load()&engine.Wide != 0 && o.box.Admit(op.index):
+		return engine.Never, true, nil
+	case o.class.filters != nil || !op.leafed || op.looks&guards.AtWaiting != 0 || op.strays(o, how) || !engine.Tamed(ctx):
 		return 0, false, nil
 	}
 	if key != nil {
@@ -396,7 +396,7 @@ func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func()
 	}
 	// The word that we swapped says whether anything waits in a line. If nothing did,
 	// nothing does: what comes finds the object taken.
-	if op.headOfLine && w&mailbox.Recheck != 0 {
+	if op.headOfLine && w&engine.Recheck != 0 {
 		op.putBack(o)
 		return 0, false, nil
 	}
@@ -409,13 +409,13 @@ func (op *operationInfo) strays(o *core, how mode) bool {
 	if o.class.config.Fan != nil {
 		return how >= sending
 	}
-	return op.headOfLine && o.box.Word.Load()&mailbox.Recheck != 0
+	return op.headOfLine && o.box.Word.Load()&engine.Recheck != 0
 }
 
 // asked counts, at an object that counts, that the guard is evaluated for a request that has
 // taken the object, and found the word w.
 func (op *operationInfo) asked(o *core, w uint64) {
-	if o.class.config.Counted && w != mailbox.Never {
+	if o.class.config.Counted && w != engine.Never {
 		o.box.Count(op.index, false, 1)
 	}
 }
@@ -423,7 +423,7 @@ func (op *operationInfo) asked(o *core, w uint64) {
 // gone gives the object back, in which the goroutine found the word w, if nothing has come since, or
 // if it was let in beside others.
 func (op *operationInfo) gone(o *core, w uint64) bool {
-	if w == mailbox.Never {
+	if w == engine.Never {
 		return o.box.Depart(op.index)
 	}
 	return w == op.idle && o.box.Word.CompareAndSwap(w|op.mark, w)
@@ -441,12 +441,12 @@ func (o *core) told(how mode, err *error) {
 // and returns its error.
 func (op *operationInfo) refused(o *core, falsePart string) error {
 	op.putBack(o)
-	return mailbox.Named(o.Name(), &kernel.Refused{Operation: op.name, Guard: falsePart})
+	return &mailbox.RefusedError{Object: o.Name(), Operation: op.name, Guard: falsePart}
 }
 
 // putBack gives the object back, in which nothing has happened.
 func (op *operationInfo) putBack(o *core) {
-	l := mailbox.Leaving{Op: op.index}
+	l := engine.Leaving{Op: op.index}
 	if !o.box.Look(&l) {
 		o.box.Yield(l)
 	}
@@ -455,12 +455,12 @@ func (op *operationInfo) putBack(o *core) {
 // giveBack is the part of release that need not know the types. In is the invocation that has run,
 // if that declares what it opens.
 func (op *operationInfo) giveBack(ctx context.Context, in typed, o *core, watched int, at *int) {
-	l := mailbox.Leaving{Op: op.index, Changed: op.changed, Lend: mailbox.Outside(ctx)}
+	l := engine.Leaving{Op: op.index, Changed: op.changed, Lend: engine.Outside(ctx)}
 	if in != nil {
 		l.Opens = op.opener(o, in)
 	}
 	switch watched {
-	case open: // and the operation changes the state, so that the kernel is told that it has ended
+	case open: // and the operation changes the state, so that the scheduler is told that it has ended
 		l.Asked = o.box.Watched()
 		l.Open = bits.TrailingZeros64(l.Asked)
 		*at = finished
@@ -470,7 +470,7 @@ func (op *operationInfo) giveBack(ctx context.Context, in typed, o *core, watche
 		l.Asked, l.Open = o.box.Watched(), -1
 	}
 	gone := o.box.Look(&l)
-	if gone || !op.changed { // or else the kernel is told that it has ended
+	if gone || !op.changed { // or else the scheduler is told that it has ended
 		o.box.Count(op.index, true, 0)
 	}
 	*at = finished
@@ -490,13 +490,13 @@ func (op *operationInfo) caught(o *core, at int, value any, err *error) {
 		*err = &mailbox.ExitError{Object: o.Name(), Operation: op.name}
 		o.failed(op.name, 0, *err)
 	case at == running:
-		if !op.changed { // which the kernel takes for one that has not run
+		if !op.changed { // which the scheduler takes for one that has not run
 			o.box.Count(op.index, true, 0)
 		}
 		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
 		o.failed(op.name, 0, *err)
 	}
-	o.box.Yield(mailbox.Leaving{Op: op.index, Changed: op.changed && at != asking})
+	o.box.Yield(engine.Leaving{Op: op.index, Changed: op.changed && at != asking})
 }
 
 // guardCaught returns the error of a guard that panicked with the value, or, if that is nil, called

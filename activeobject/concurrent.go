@@ -7,17 +7,17 @@ import (
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Concurrency is how requests run at once, at an object that is On: a Synchronizer. The
 // package synchronizer says what the parts mean, and has options for them.
 type Concurrency struct {
-	On      bool            // set by every Concurrent that New is given
-	Table   *guards.Table   // nil stands for that of Type.Conflicts
-	Threads mailbox.Threads // nil stands for those of callers; it must be comparable
-	Crew    Crew            // if it is not nil, threads of the object's own instead; it must be comparable
+	On      bool           // set by every Concurrent that New is given
+	Table   *guards.Table  // nil stands for that of Type.Conflicts
+	Threads engine.Threads // nil stands for those of callers; it must be comparable
+	Crew    Crew           // if it is not nil, threads of the object's own instead; it must be comparable
 	// OnArrival assigns threads when requests arrive, and not when they start.
 	OnArrival bool
 	Limit     int // 0 is none
@@ -32,7 +32,7 @@ type Concurrency struct {
 type Crew interface {
 	// Threads returns the threads of the object, which is just being made; they must be
 	// comparable.
-	Threads(system *actor.System, object actor.Spawner) mailbox.Threads
+	Threads(system *actor.System, object actor.Spawner) engine.Threads
 }
 
 // Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
@@ -49,8 +49,8 @@ func Concurrent(change func(*Concurrency)) Option {
 // of their own.
 func Wrong(option, reason string) Option { return wrong(option, reason) }
 
-func (t *Type[T]) fan(c *Concurrency) *mailbox.Fan {
-	return &mailbox.Fan{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
+func (t *Type[T]) fan(c *Concurrency) *engine.Fan {
+	return &engine.Fan{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
 		op := t.op(i)
 		return op.info.leafed && op.info.looks&guards.AtWaiting == 0
 	}}
@@ -65,7 +65,7 @@ func (t *Type[T]) Conflicts() guards.Table {
 }
 
 // reads reports whether the operation changes nothing.
-func (s signature) reads() bool { return s.kind == kernel.Function }
+func (s signature) reads() bool { return s.kind == mailbox.Function }
 
 // unsynchronizable returns what makes no sense for an object that runs requests at once.
 func (s *settings) unsynchronizable(operations []string, argument func(op int) reflect.Type) senseless {
@@ -92,14 +92,14 @@ func (s *settings) unsynchronizable(operations []string, argument func(op int) r
 	return senseless{}
 }
 
-// conflicts returns the table for the kernel: the given one, or that of the declaration,
+// conflicts returns the table for the scheduler: the given one, or that of the declaration,
 // and what is not declared: Do conflicts with all, View and Until are as functions.
 func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 	own := t.Conflicts()
 	if table != nil {
 		own = *table
 	}
-	all := append(t.signatures(), signature{"do", kernel.Procedure}, signature{"view", kernel.Function}, signature{"until", kernel.Function})
+	all := append(t.signatures(), signature{"do", mailbox.Procedure}, signature{"view", mailbox.Function}, signature{"until", mailbox.Function})
 	var hidden []string
 	for _, op := range all[own.Len():] {
 		hidden = append(hidden, op.name)
@@ -110,17 +110,17 @@ func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 // claim returns what an invocation takes up of the scopes of the object's
 // conflict table; nil if it needs none. If a key or an interval cannot be found out the error
 // is a *KeyError.
-func (op *operationInfo) claim(o *core, in typed) (c *kernel.Claim, err error) {
+func (op *operationInfo) claim(o *core, in typed) (c *mailbox.Claim, err error) {
 	if !o.class.claims || !o.class.config.Rules.Scoped(op.index) {
 		return nil, nil
 	}
 	returned := false
 	defer func() {
 		if !returned {
-			c, err = nil, op.keyFailed(o, mailbox.Panicked(recover()))
+			c, err = nil, op.keyFailed(o, engine.Panicked(recover()))
 		}
 	}()
-	c = &kernel.Claim{}
+	c = &mailbox.Claim{}
 	if table := &o.class.config.Rules.Conflicts; table.Narrowed(op.index) {
 		scopes := table.Scopes()
 		c.Extents = make([]guards.Extent, len(scopes))
@@ -136,12 +136,12 @@ func (op *operationInfo) claim(o *core, in typed) (c *kernel.Claim, err error) {
 	return c, err
 }
 
-// Clash implements kernel.Clasher.
-func (o *Object[T]) Clash(scope int, a, b *kernel.Request) (clash bool, err error) {
+// Clash implements mailbox.Clasher.
+func (o *Object[T]) Clash(scope int, a, b *mailbox.Request) (clash bool, err error) {
 	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			err = o.clashFailed(a, b, mailbox.Panicked(value), stack)
+			err = o.clashFailed(a, b, engine.Panicked(value), stack)
 		}
 	}()
 	defer func() {
@@ -150,14 +150,14 @@ func (o *Object[T]) Clash(scope int, a, b *kernel.Request) (clash bool, err erro
 		}
 	}()
 	s := &o.class.config.Rules.Conflicts.Scopes()[scope]
-	clash = s.Predicate(a.Op, a.Record.(*mailbox.Request).Body.Argument(), b.Record.(*mailbox.Request).Body.Argument())
+	clash = s.Predicate(a.Op, a.Record.(*engine.Request).Body.Argument(), b.Record.(*engine.Request).Body.Argument())
 	returned = true
 	return clash, nil
 }
 
 // clashFailed returns the error of a condition that panicked with the value when it was asked
 // about a. If there is none it has called runtime.Goexit, as in guardFailed.
-func (o *core) clashFailed(a, b *kernel.Request, value any, stack []byte) error {
+func (o *core) clashFailed(a, b *mailbox.Request, value any, stack []byte) error {
 	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.class.rule(a.Op).Name, With: o.class.rule(b.Op).Name, Value: value, Stack: stack}
 	if value == nil {
 		err.Value = goexit

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
+	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
@@ -276,7 +277,7 @@ func TestWhatIsDoneAtADerivedObjectMeetsItsGuards(t *testing.T) {
 		_, err := late.Try(background, o, "no")
 		var refused *activeobject.RefusedError
 		require.ErrorAs(t, err, &refused)
-		require.Equal(t, "plugged", refused.Reason.Guard)
+		require.Equal(t, "plugged", refused.Guard)
 
 		require.NoError(t, o.Do(background, func(t *tableLamp) error { t.plugged = true; return nil }))
 		require.Equal(t, outcome[string]{result: "one"}, soon(t, s.system, sentOn))

@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/sluice-go/sluice/guards"
-	"github.com/sluice-go/sluice/mailbox/kernel"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // Declaration is what has been declared of an operation, as plain functions over a
@@ -30,7 +30,7 @@ func Declarations[T any](t *Type[T]) []Declaration[T] {
 		body := func(s *T, ctx context.Context, argument any) (any, error) {
 			return applied(op.info.prototype, s, ctx, argument)
 		}
-		all[i] = Declaration[T]{op.info.name, op.info.kind == kernel.Function, op.info.argument, op.info.result, erasedGuard(op), body}
+		all[i] = Declaration[T]{op.info.name, op.info.kind == mailbox.Function, op.info.argument, op.info.result, erasedGuard(op), body}
 	}
 	return all
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Derive declares a type of shared object that extends another, which is left as
@@ -193,7 +193,7 @@ type parent[S any] interface {
 	adopt(op *operation[S]) *operation[S]
 	// bind connects the Queues in the base's part of the state, and in the parts
 	// of that. It returns the name of a type whose part is missing.
-	bind(state *S, t *species, box *mailbox.Mailbox) (missing string)
+	bind(state *S, t *species, box *engine.Mailbox) (missing string)
 }
 
 // derivation is the step from a type to the one that is derived from it.
@@ -230,7 +230,7 @@ func (d *derivation[S, T]) inherit() []*operation[S] {
 	return inherited
 }
 
-func (d *derivation[S, T]) bind(state *S, t *species, box *mailbox.Mailbox) (missing string) {
+func (d *derivation[S, T]) bind(state *S, t *species, box *engine.Mailbox) (missing string) {
 	part := d.part(state)
 	if part == nil {
 		return d.base.name
@@ -490,7 +490,7 @@ func settle[T, A, R any](op *Operation[T, A, R], index int) {
 
 // strengthens returns the guards of Strengthen for an inherited operation.
 func (t *Type[T]) strengthens(op *operationInfo) (all []guards.Guard[T, None]) {
-	if op.kind == kernel.Function {
+	if op.kind == mailbox.Function {
 		return nil
 	}
 	for _, s := range t.stronger {
@@ -503,18 +503,18 @@ func (t *Type[T]) strengthens(op *operationInfo) (all []guards.Guard[T, None]) {
 
 // settled is the part of settle that need not know the types.
 func (op *operationInfo) settled(index int, leaf bool, guard string, looks guards.Looks) {
-	op.index, op.mark, op.leafed = index, mailbox.Mark(index), leaf
+	op.index, op.mark, op.leafed = index, engine.Mark(index), leaf
 	op.guard, op.looks = guard, looks
-	if guard != "" && op.kind == kernel.Procedure {
-		op.kind = kernel.Entry // it waits from now on
+	if guard != "" && op.kind == mailbox.Procedure {
+		op.kind = mailbox.Entry // it waits from now on
 	}
-	op.idle = mailbox.Idle(op.species.tag)
+	op.idle = engine.Idle(op.species.tag)
 	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.species.tag == noTag {
-		// No fast path: bodies that may block are known to the kernel, so that circles
+		// No fast path: bodies that may block are known to the scheduler, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
 		// looked at before the object is taken. (A head of line that waits closes
 		// the fast path for all, so where it is open there is none to pass.) Nor has
 		// a type without a tag, as its objects cannot be told from others by their word.
-		op.idle = mailbox.Never
+		op.idle = engine.Never
 	}
 }

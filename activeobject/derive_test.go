@@ -87,7 +87,7 @@ func requireWaits[T, A, R any](t *testing.T, o *activeobject.Object[T], op *acti
 	_, err := op.Try(background, o, arg)
 	var r *activeobject.RefusedError
 	require.ErrorAs(t, err, &r)
-	require.Equal(t, guard, r.Reason.Guard)
+	require.Equal(t, guard, r.Guard)
 
 	before := op.Waiting(o)
 	f := op.Send(background, o, arg)

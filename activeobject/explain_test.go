@@ -18,7 +18,6 @@ import (
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 func TestAnExplanationNamesTheGuardThatIsFalse(t *testing.T) {
@@ -49,7 +48,7 @@ func TestAnExplanationNamesTheGuardThatIsFalse(t *testing.T) {
 			return !slices.ContainsFunc(o.Explain().Waiting, func(w mailbox.Waiting) bool { return w.Outside })
 		})
 		for _, w := range o.Explain().Waiting {
-			require.Equal(t, kernel.GuardFalse, w.Reason.Cause)
+			require.Equal(t, mailbox.GuardFalse, w.Reason.Cause)
 			require.False(t, w.Outside)
 			got[w.Operation] = w.Reason.Guard
 		}
@@ -58,7 +57,7 @@ func TestAnExplanationNamesTheGuardThatIsFalse(t *testing.T) {
 			_, err := op.Try(background, o, 5)
 			var r *activeobject.RefusedError
 			require.ErrorAs(t, err, &r)
-			require.Equal(t, guard, r.Reason.Guard)
+			require.Equal(t, guard, r.Guard)
 		}
 	})
 }
@@ -77,7 +76,7 @@ func TestAnExplanationNamesWhatRunsInTheWay(t *testing.T) {
 		require.Equal(t, "hold", snap.Running[0].Operation)
 		require.Len(t, snap.Waiting, 3)
 		for _, w := range snap.Waiting {
-			require.Equal(t, kernel.Conflict, w.Reason.Cause)
+			require.Equal(t, mailbox.Conflict, w.Reason.Cause)
 			require.Equal(t, []string{"hold"}, w.Reason.Conflicts)
 			inside := w.Operation == "drain" && w.Arrival < 3
 			require.Equal(t, !inside, w.Outside)
@@ -173,10 +172,10 @@ func TestAnExplanationFollowsTheWaitToItsEnd(t *testing.T) {
 		snap := office.Explain()
 		require.Equal(t, []mailbox.Far{{
 			Request: "vault.visit",
-			Reason:  kernel.Reason{Cause: kernel.Conflict, Conflicts: []string{"visit"}},
+			Reason:  mailbox.Reason{Cause: mailbox.Conflict, Conflicts: []string{"visit"}},
 			Behind: []mailbox.Far{{
 				Request: "safe.touch",
-				Reason:  kernel.Reason{Cause: kernel.Conflict, Conflicts: []string{"visit"}},
+				Reason:  mailbox.Reason{Cause: mailbox.Conflict, Conflicts: []string{"visit"}},
 			}},
 		}}, snap.Running[0].Waits)
 		golden(t, "explain.txt", []byte(snap.String()))
@@ -220,12 +219,12 @@ func TestAFarWaitForAGuardIsExplained(t *testing.T) {
 		waiting(t, b, ps.enter, 1)
 		eventually(t, "the guard has been asked", func() bool {
 			w := b.Explain().Waiting
-			return len(w) == 1 && w[0].Reason.Cause == kernel.GuardFalse
+			return len(w) == 1 && w[0].Reason.Cause == mailbox.GuardFalse
 		})
 		var waits []mailbox.Far
 		eventually(t, "the edge is drawn", func() bool { waits = a.Explain().Running[0].Waits; return len(waits) == 1 })
 		require.Equal(t, "b.enter", waits[0].Request)
-		require.Equal(t, kernel.GuardFalse, waits[0].Reason.Cause)
+		require.Equal(t, mailbox.GuardFalse, waits[0].Reason.Cause)
 		require.Equal(t, "open", waits[0].Reason.Guard)
 		cancel()
 		require.ErrorIs(t, soon(t, s.system, visited).err, context.Canceled)

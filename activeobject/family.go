@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Family is the handle of a family of entries, one for each key, declared once: a
@@ -32,13 +32,13 @@ type Family[T any, K comparable, A, R any] struct {
 // panics, or gives a key that is not equal to itself, the request fails with a
 // *KeyError.
 func EntryFamily[T any, K comparable, A, R any](t *Type[T], name string, body func(*T, A) (R, error), key func(A) K) *Family[T, K, A, R] {
-	return familyOf(declare(t, kernel.Entry, name, body, nil), key)
+	return familyOf(declare(t, mailbox.Entry, name, body, nil), key)
 }
 
 // EntryFamilyCtx is EntryFamily with a body that may block or call other objects,
 // as in ProcedureCtx.
 func EntryFamilyCtx[T any, K comparable, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error), key func(A) K) *Family[T, K, A, R] {
-	return familyOf(declare(t, kernel.Entry, name, nil, body), key)
+	return familyOf(declare(t, mailbox.Entry, name, nil, body), key)
 }
 
 func familyOf[T any, K comparable, A, R any](op *Operation[T, A, R], key func(A) K) *Family[T, K, A, R] {
@@ -146,7 +146,7 @@ func (op *operationInfo) keyFor(o *core, in typed) (key any, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			key, err = nil, op.keyFailed(o, mailbox.Panicked(recover()))
+			key, err = nil, op.keyFailed(o, engine.Panicked(recover()))
 		}
 	}()
 	key, equal := keyOf(in)
@@ -168,7 +168,7 @@ func (op *operationInfo) checkKey(o *core, key func() (key any, equal bool)) (er
 	returned := false
 	defer func() {
 		if !returned {
-			err = op.keyFailed(o, mailbox.Panicked(recover()))
+			err = op.keyFailed(o, engine.Panicked(recover()))
 		}
 	}()
 	if k, equal := key(); !equal {
@@ -226,7 +226,7 @@ type opened struct {
 
 // opener returns what an invocation that has run can have opened, for an operation that declares
 // that. If its declaration panics, anything can have been opened.
-func (op *operationInfo) opener(o *core, in typed) kernel.Opener {
+func (op *operationInfo) opener(o *core, in typed) mailbox.Opener {
 	return func(family int, open func(key any)) {
 		i := slices.Index(op.opens, o.class.rule(family).Name)
 		if i < 0 {
@@ -235,8 +235,8 @@ func (op *operationInfo) opener(o *core, in typed) kernel.Opener {
 		returned := false
 		defer func() {
 			if !returned {
-				open(kernel.AnyKey)
-				if v := mailbox.Panicked(recover()); v != nil {
+				open(mailbox.AnyKey)
+				if v := engine.Panicked(recover()); v != nil {
 					o.report(op.name, 0, &KeyError{Object: o.Name(), Operation: op.name, Value: v, Stack: debug.Stack()})
 				}
 			}
@@ -246,12 +246,12 @@ func (op *operationInfo) opener(o *core, in typed) kernel.Opener {
 	}
 }
 
-// Opens implements kernel.KeyOpener.
-func (o *Object[T]) Opens(r *kernel.Request, family int, open func(key any)) {
-	if b, ok := r.Record.(*mailbox.Request).Body.(interface{ current() turn }); ok {
+// Opens implements mailbox.KeyOpener.
+func (o *Object[T]) Opens(r *mailbox.Request, family int, open func(key any)) {
+	if b, ok := r.Record.(*engine.Request).Body.(interface{ current() turn }); ok {
 		t := b.current()
 		t.op.opener(t.o, t.in)(family, open)
 		return
 	}
-	open(kernel.AnyKey)
+	open(mailbox.AnyKey)
 }

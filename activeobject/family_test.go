@@ -125,9 +125,9 @@ func TestAnUndeclaredOpeningIsFoundWhereItIsChecked(t *testing.T) {
 		err := soon(t, s.system, five).err
 		var undeclared *activeobject.UndeclaredError
 		require.ErrorAs(t, err, &undeclared)
-		require.Equal(t, "cheat", undeclared.Reason.Operation)
-		require.Equal(t, "stop", undeclared.Reason.Family)
-		require.Equal(t, 5, undeclared.Reason.Key)
+		require.Equal(t, "cheat", undeclared.Operation)
+		require.Equal(t, "stop", undeclared.Family)
+		require.Equal(t, 5, undeclared.Key)
 		_, err = ls.move.Call(background, o, 1)
 		require.NoError(t, err)
 	})

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -73,7 +74,7 @@ func Intercept(interceptors ...Interceptor) Option {
 
 // seen returns the request as interceptors see it.
 func (op *operationInfo) seen(ctx context.Context, o *core, in typed) Intercepted {
-	return Intercepted{Object: o.Name(), Operation: op.name, Argument: in.act(getArgument, nil), Client: mailbox.ClientOf(ctx)}
+	return Intercepted{Object: o.Name(), Operation: op.name, Argument: in.act(getArgument, nil), Client: engine.ClientOf(ctx)}
 }
 
 // filtered is a request that has passed some interceptors' Queue, at an object.
@@ -90,7 +91,7 @@ func (f *filtered) queue(all []Interceptor) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			err = f.failed(mailbox.Panicked(recover()))
+			err = f.failed(engine.Panicked(recover()))
 		}
 	}()
 	for i, one := range all {
@@ -130,7 +131,7 @@ func (c *request) admit(ctx context.Context, t turn) (tame context.Context, err 
 		if returned {
 			return
 		}
-		if v := mailbox.Panicked(recover()); v != nil { // of the context: see queue
+		if v := engine.Panicked(recover()); v != nil { // of the context: see queue
 			tame, err = nil, &mailbox.ContextError{Request: t.o.Name() + "." + t.op.name, Value: v, Stack: debug.Stack()}
 		}
 	}()
@@ -141,7 +142,7 @@ func (c *request) admit(ctx context.Context, t turn) (tame context.Context, err 
 		c.pooled = false // the watch over its context may act late
 	}
 	if err == nil {
-		tame = mailbox.Tame(f.ctx)
+		tame = engine.Tame(f.ctx)
 	}
 	returned = true
 	return tame, err
@@ -165,7 +166,7 @@ func (f *filtered) contain(do func()) {
 		if returned {
 			return
 		}
-		if v := mailbox.Panicked(recover()); v != nil {
+		if v := engine.Panicked(recover()); v != nil {
 			f.failed(v)
 		}
 	}()
@@ -179,7 +180,7 @@ type over struct {
 	err error
 }
 
-// Run implements mailbox.Task.
+// Run implements engine.Task.
 func (o over) Run() { o.done(o.err) }
 
 // pass calls Queue of the interceptors of an object to which a request is made.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/synchronizer"
 )
 
@@ -29,12 +29,12 @@ var (
 
 // fixedPool is a dispatcher of a fixed number of threads.
 type fixedPool struct {
-	turns chan mailbox.Task
+	turns chan engine.Task
 	ran   atomic.Int32 // turns
 }
 
 func newFixedPool(t *testing.T, n int) *fixedPool {
-	p := &fixedPool{turns: make(chan mailbox.Task, 8)}
+	p := &fixedPool{turns: make(chan engine.Task, 8)}
 	for range n {
 		go func() {
 			for turn := range p.turns {
@@ -47,7 +47,7 @@ func newFixedPool(t *testing.T, n int) *fixedPool {
 	return p
 }
 
-func (p *fixedPool) Dispatch(turn mailbox.Task) { p.turns <- turn }
+func (p *fixedPool) Dispatch(turn engine.Task) { p.turns <- turn }
 
 // ownThreads are a fixedPool whose threads no other goroutine may stand in for.
 type ownThreads struct{ *fixedPool }

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Supervised gives the object a supervisor: the strategy decides what becomes of it
@@ -162,7 +162,7 @@ func produce[T any](object string, factory func() (*T, error)) (state *T, err er
 	returned := false
 	defer func() {
 		if !returned {
-			state, err = nil, &mailbox.PanicError{Object: object, Operation: "factory", Value: mailbox.Panicked(recover()), Stack: debug.Stack()}
+			state, err = nil, &mailbox.PanicError{Object: object, Operation: "factory", Value: engine.Panicked(recover()), Stack: debug.Stack()}
 		}
 	}()
 	if state, err = factory(); err == nil && state == nil {
@@ -194,50 +194,50 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 func (o *core) failed(operation string, request uint64, err error) {
 	o.report(operation, request, err)
 	if who := o.who.Load(); who != nil && who.supervised && o.box.Fail(err) {
-		who.plug.Load().Fail(mailbox.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+		who.plug.Load().Fail(engine.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
-// failedAsking is failed for a guard that the kernel has asked: that of r, or, if r is
+// failedAsking is failed for a guard that the scheduler has asked: that of r, or, if r is
 // nil, one over the state.
-func (o *core) failedAsking(op int, r *kernel.Request, err error) {
+func (o *core) failedAsking(op int, r *mailbox.Request, err error) {
 	operation, request := o.class.rule(op).Name, uint64(0)
 	if r != nil {
 		request = r.Arrival()
 	}
 	o.report(operation, request, err)
 	if who := o.who.Load(); who != nil && who.supervised && o.box.FailAsking(err) {
-		who.plug.Load().Fail(mailbox.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+		who.plug.Load().Fail(engine.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
-// Plugged implements mailbox.Subject.
-func (o *Object[T]) Plugged(p *mailbox.Plug) { o.plugged(p) }
+// Plugged implements engine.Subject.
+func (o *Object[T]) Plugged(p *engine.Plug) { o.plugged(p) }
 
-func (o *core) plugged(p *mailbox.Plug) {
+func (o *core) plugged(p *engine.Plug) {
 	who := o.who.Load()
 	who.plug.Store(p)
-	var above *mailbox.Plug
-	if parent, ok := who.place.Parent.(interface{ plug() *mailbox.Plug }); ok {
+	var above *engine.Plug
+	if parent, ok := who.place.Parent.(interface{ plug() *engine.Plug }); ok {
 		above = parent.plug() // which makes it a child right now, and so has one
 	}
 	p.Belongs(&o.box, above)
 }
 
-func (o *core) plug() *mailbox.Plug { return o.who.Load().plug.Load() }
+func (o *core) plug() *engine.Plug { return o.who.Load().plug.Load() }
 
-// Suspend implements mailbox.Subject.
+// Suspend implements engine.Subject.
 func (o *Object[T]) Suspend() (quiet <-chan struct{}) { return o.box.Suspend() }
 
-// Resume implements mailbox.Subject.
+// Resume implements engine.Subject.
 func (o *Object[T]) Resume() { o.box.Resume() }
 
-// Admits implements mailbox.Subject.
+// Admits implements engine.Subject.
 func (o *Object[T]) Admits(message any) bool {
 	return !o.class.local || o.class.system.IsLocal(message)
 }
 
-// Renew implements mailbox.Subject: the object is restarted. One without a factory
+// Renew implements engine.Subject: the object is restarted. One without a factory
 // keeps its state; its actor restarts all the same, which ends its children: one of
 // them may be waiting for what becomes of its own failure.
 func (o *Object[T]) Renew() (carriedOut bool) {
@@ -257,7 +257,7 @@ func (o *Object[T]) Renew() (carriedOut bool) {
 		}
 		o.report("factory", 0, failed)
 		if o.box.Fail(failed) {
-			who.plug.Load().Fail(mailbox.Failure{Reason: failed, Message: &actor.Restart{}})
+			who.plug.Load().Fail(engine.Failure{Reason: failed, Message: &actor.Restart{}})
 		}
 	}()
 	put, err := who.renew()
@@ -267,7 +267,7 @@ func (o *Object[T]) Renew() (carriedOut bool) {
 	return o.box.Renew(put)
 }
 
-// Undecided implements mailbox.Subject.
+// Undecided implements engine.Subject.
 func (o *Object[T]) Undecided(value any) {
 	if value == nil {
 		value = goexit
@@ -275,8 +275,8 @@ func (o *Object[T]) Undecided(value any) {
 	o.log(fmt.Errorf("sluice: %s is stopped, as its supervisor failed to decide: %v", o.Name(), value), "stack", string(debug.Stack()))
 }
 
-// Decided implements mailbox.Subject.
-func (o *Object[T]) Decided(what string, about mailbox.Failure) { o.decided(what, about) }
+// Decided implements engine.Subject.
+func (o *Object[T]) Decided(what string, about engine.Failure) { o.decided(what, about) }
 
 // SpawnNamed implements actor.Spawner: it makes an actor a child of the object's. The
 // children end before the object's actor does, and before it is restarted; Supervising

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
+	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // lanterns are objects that break, and can be replaced.
@@ -237,7 +237,7 @@ func TestASupervisorDecidesWhatBecomesOfAnObjectThatHasFailed(t *testing.T) {
 					cancel()
 					require.ErrorIs(t, soon(t, s.system, leaves).err, context.Canceled)
 					for _, w := range o.Explain().Waiting {
-						require.Equal(t, kernel.Suspended, w.Reason.Cause)
+						require.Equal(t, mailbox.Suspended, w.Reason.Cause)
 						require.Contains(t, w.Reason.String(), "object is suspended")
 					}
 					require.Empty(t, waits)
@@ -300,7 +300,7 @@ func TestThoseThatWaitKeepTheirPlacesInARestart(t *testing.T) {
 				require.Equal(t, before[i].Arrival, w.Arrival)
 				require.Greater(t, w.Age, before[i].Age)
 			}
-			require.Equal(t, kernel.GuardFalse, w.Reason.Cause, "its guard has been asked anew")
+			require.Equal(t, mailbox.GuardFalse, w.Reason.Cause, "its guard has been asked anew")
 		}
 		_, err = ls.fill.Call(background, o, 6)
 		require.NoError(t, err)

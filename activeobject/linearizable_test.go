@@ -71,7 +71,7 @@ func do[T, A, R any](ctx context.Context, way int, o *activeobject.Object[T], op
 		r, err = op.Send(ctx, o, arg).Await(background)
 	}
 	if refused, ok := errors.AsType[*activeobject.RefusedError](err); ok {
-		return answer{refused: refused.Reason.Guard, behind: refused.Reason.Behind != ""}, nil
+		return answer{refused: refused.Guard, behind: refused.Behind != ""}, nil
 	}
 	return answer{value: value(r)}, err
 }

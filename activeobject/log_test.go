@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/mailbox/kernel"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // basin is the shared object of the log test.
@@ -116,16 +116,16 @@ func TestEveryStartIsOneThatTheRulesAllow(t *testing.T) {
 			for i, e := range log {
 				at := fmt.Sprintf("event %d: %v", i, e)
 				switch e.Kind {
-				case kernel.Arrived:
+				case mailbox.Arrived:
 					line = append(line, waiting{e.Op, e.Arrival})
-				case kernel.Answered:
+				case mailbox.Answered:
 					require.Equal(t, -1, running, "%s: a guard is asked while something runs", at)
 					if e.Arrival == 0 {
 						ofOp[e.Op] = e.FalsePart
 					} else {
 						ofOne[e.Arrival] = e.FalsePart
 					}
-				case kernel.Started:
+				case mailbox.Started:
 					require.Equal(t, -1, running, "%s: two run", at)
 					if e.Arrival != 0 {
 						falsePart, known := says(waiting{e.Op, e.Arrival})
@@ -141,19 +141,19 @@ func TestEveryStartIsOneThatTheRulesAllow(t *testing.T) {
 					}
 					running = e.Op
 					changed(e.Op)
-				case kernel.Ended, kernel.Abandoned:
+				case mailbox.Ended, mailbox.Abandoned:
 					require.Equal(t, e.Op, running, at)
 					running = -1
-					if e.Kind == kernel.Ended {
+					if e.Kind == mailbox.Ended {
 						changed(e.Op)
 					}
-				case kernel.Withdrawn, kernel.Failing:
+				case mailbox.Withdrawn, mailbox.Failing:
 					leave(e)
 				}
 			}
 			require.Equal(t, -1, running)
 			require.Empty(t, line)
-			t.Logf("%d events, %d starts decided by the kernel", len(log), starts)
+			t.Logf("%d events, %d starts decided by the scheduler", len(log), starts)
 		})
 	}
 }

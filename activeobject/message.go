@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -21,7 +22,7 @@ type MessageError struct {
 // Error implements error.
 func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.Object, e.Problem) }
 
-// Receive implements mailbox.Receiver: a message of protoactor to the object. An
+// Receive implements engine.Receiver: a message of protoactor to the object. An
 // *actor.Invoke becomes a request like any other; its sender, if there is one,
 // gets the result, or a typed error, as an *actor.Reply. Messages without a
 // sender that cannot be carried out become dead letters.
@@ -52,7 +53,7 @@ func (o *Object[T]) Receive(message any, header actor.Header, sender *actor.PID)
 			o.class.system.DeadLetter(o.PID(), message)
 			return
 		}
-		if mailbox.ClientOf(ctx) == nil { // interceptors may ask, and policies, also of an object that it is requeued to
+		if engine.ClientOf(ctx) == nil { // interceptors may ask, and policies, also of an object that it is requeued to
 			ctx = WithClient(ctx, sender)
 		}
 	}
@@ -122,9 +123,9 @@ func (o *core) answered(l letter, r any, err error) {
 	}
 }
 
-// unwanted implements mailbox.Config.Unwanted. A sender that has once been found to have gone
+// unwanted implements engine.Config.Unwanted. A sender that has once been found to have gone
 // stays so, also if another one comes to have its name.
-func unwanted(r *mailbox.Request) error {
+func unwanted(r *engine.Request) error {
 	c := r.Home().(*request)
 	sender := c.letter().sender
 	if atomic.LoadUint32(&c.gone) == 0 {
@@ -141,11 +142,11 @@ func unwanted(r *mailbox.Request) error {
 func (c *request) lost() bool { return !c.begun && atomic.LoadUint32(&c.gone) != 0 }
 
 // reply is a request that came by message and has ended, with a reply to be sent.
-type reply mailbox.Request
+type reply engine.Request
 
-// Run implements mailbox.Task.
+// Run implements engine.Task.
 func (a *reply) Run() {
-	c := (*mailbox.Request)(a).Home().(*request)
+	c := (*engine.Request)(a).Home().(*request)
 	o, l, lost := c.o, c.letter(), c.lost()
 	r, err := c.result(), c.pending.Err
 	c.free()

@@ -12,8 +12,8 @@ import (
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Object is a shared object whose state is a T. It is an actor: it has a PID when
@@ -48,7 +48,7 @@ type Object[T any] struct {
 // core is what an object is whatever its state. What need not know the state is done
 // here, or by operationInfo, so that it is not compiled for every operation again.
 type core struct {
-	box   mailbox.Mailbox
+	box   engine.Mailbox
 	class *class
 	seat  int // in the system's list
 	id    uint64
@@ -70,7 +70,7 @@ type identity struct {
 	// renew makes a new state, which put puts in the place of the old one; nil if the
 	// object was made without a factory.
 	renew func() (put func(), err error)
-	plug  atomic.Pointer[mailbox.Plug]
+	plug  atomic.Pointer[engine.Plug]
 }
 
 // Option adjusts an object, or, through Type.Default, all objects of a type. Of
@@ -82,7 +82,7 @@ type settings struct {
 	order      order
 	ordered    bool // New has been given an order
 	maxBypass  int
-	bound      kernel.Bound
+	bound      mailbox.Bound
 	patience   time.Duration
 	filters    *[]Interceptor
 	checked    bool
@@ -91,7 +91,7 @@ type settings struct {
 	thread     thread
 	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
 	noFastPath bool
-	log        *func(kernel.Event) // a pointer, to be comparable
+	log        *func(mailbox.Event) // a pointer, to be comparable
 	audit      *Audit
 	place      *actor.Place // likewise; who supervises whom
 	concurrent Concurrency
@@ -137,12 +137,12 @@ func Pooled() Option { return func(s *settings) { s.thread = pooled } }
 // run: the thread-per-object model in its plain form. It ends with the object.
 func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
 
-// WithoutFastPath sends every request through the kernel, also those that find
+// WithoutFastPath sends every request through the scheduler, also those that find
 // the object idle. The answers are the same, only slower; tests use it.
 func WithoutFastPath() Option { return func(s *settings) { s.noFastPath = true } }
 
 // Event is a line of an object's log: see Logged.
-type Event = kernel.Event
+type Event = mailbox.Event
 
 // Logged makes the object tell its scheduler's log to the given function: what
 // arrives, what guards answer, what starts, ends and leaves, in order. It is
@@ -332,18 +332,18 @@ func (o *Object[T]) Stop() <-chan struct{} {
 	return idle
 }
 
-// Halt implements mailbox.Receiver: it ends the object but not its actor.
+// Halt implements engine.Receiver: it ends the object but not its actor.
 func (o *Object[T]) Halt() <-chan struct{} {
 	return o.box.Close(&mailbox.StoppedError{Object: o.Name(), Cause: o.box.Failure()})
 }
 
-// Drain implements mailbox.Receiver: it ends the object once what waits and can
+// Drain implements engine.Receiver: it ends the object once what waits and can
 // start has been served.
 func (o *Object[T]) Drain() <-chan struct{} {
 	return o.box.Drain(&mailbox.StoppedError{Object: o.Name()})
 }
 
-// Ended implements mailbox.Host: the object has stopped, and nothing runs.
+// Ended implements engine.Host: the object has stopped, and nothing runs.
 func (o *Object[T]) Ended() {
 	o.class.system.Leave(o)
 	if d, ok := o.box.Dispatcher().(*actor.Dedicated); ok {
@@ -355,7 +355,7 @@ func (o *Object[T]) Ended() {
 func (o *Object[T]) Seat() *int { return &o.seat }
 
 // bind gives the embedded Queues of the state its object.
-func (q *Queues) bind(t *species, box *mailbox.Mailbox) { q.typ, q.box = t, box }
+func (q *Queues) bind(t *species, box *engine.Mailbox) { q.typ, q.box = t, box }
 
 // Queues shows the bodies and guards of an object how many requests wait where, which
 // is Ada's 'Count, and what the object is called. Embed it in the state; New connects
@@ -364,7 +364,7 @@ func (q *Queues) bind(t *species, box *mailbox.Mailbox) { q.typ, q.box = t, box 
 // A guard that looks at it must be declared by WhenWaiting.
 type Queues struct {
 	typ *species
-	box *mailbox.Mailbox
+	box *engine.Mailbox
 }
 
 // Waiting returns how many requests wait for the operation inside the object: Ada's 'Count,
@@ -406,12 +406,12 @@ func (q *Queues) ObjectName() string {
 	return q.box.Name()
 }
 
-// AskState implements kernel.Object.
+// AskState implements mailbox.Object.
 func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			err = o.guardFailed(op, nil, mailbox.Panicked(value), stack)
+			err = o.guardFailed(op, nil, engine.Panicked(value), stack)
 		}
 	}()
 	defer func() {
@@ -431,12 +431,12 @@ func (o *Object[T]) AskState(op int) (falsePart string, err error) {
 	return falsePart, err
 }
 
-// AskRequest implements kernel.Object.
-func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) {
+// AskRequest implements mailbox.Object.
+func (o *Object[T]) AskRequest(r *mailbox.Request) (falsePart string, err error) {
 	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			err = o.guardFailed(r.Op, r, mailbox.Panicked(value), stack)
+			err = o.guardFailed(r.Op, r, engine.Panicked(value), stack)
 		}
 	}()
 	defer func() {
@@ -444,7 +444,7 @@ func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) 
 			value, stack = recover(), debug.Stack()
 		}
 	}()
-	body := r.Record.(*mailbox.Request).Body
+	body := r.Record.(*engine.Request).Body
 	if o.class.audit != nil {
 		falsePart, err = o.askTwice(r.Op, body, body.AskGuard)
 	} else {
@@ -457,7 +457,7 @@ func (o *Object[T]) AskRequest(r *kernel.Request) (falsePart string, err error) 
 // guardFailed returns the error of a guard that panicked with the value. If it
 // has none the guard has called runtime.Goexit, and the goroutine is to be kept
 // from leaving the object locked.
-func (o *Object[T]) guardFailed(op int, r *kernel.Request, value any, stack []byte) error {
+func (o *Object[T]) guardFailed(op int, r *mailbox.Request, value any, stack []byte) error {
 	if value == nil {
 		err := o.guardError(op, goexit, stack)
 		o.failedAsking(op, r, err)
@@ -477,7 +477,7 @@ func (o *core) guardError(op int, value any, stack []byte) error {
 	return &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: stack}
 }
 
-// Open implements mailbox.Host.
+// Open implements engine.Host.
 func (o *Object[T]) Open(operations uint64) int {
 	for ; operations != 0; operations &= operations - 1 {
 		op := bits.TrailingZeros64(operations)
@@ -492,7 +492,7 @@ func (o *Object[T]) Open(operations uint64) int {
 	return -1
 }
 
-// Watch implements mailbox.Host.
+// Watch implements engine.Host.
 func (o *Object[T]) Watch(operations uint64) {
 	o.watch = nil
 	if bits.OnesCount64(operations) == 1 {
@@ -500,14 +500,14 @@ func (o *Object[T]) Watch(operations uint64) {
 	}
 }
 
-// Carries implements mailbox.Host.
-func (o *Object[T]) Carries(r *mailbox.Request) bool {
+// Carries implements engine.Host.
+func (o *Object[T]) Carries(r *engine.Request) bool {
 	in, ok := carried[T](r.Body)
 	return ok && in.arg.guard.Looks() == guards.AtState && in.arg.guard.Simple() != nil
 }
 
-// WatchGuard implements mailbox.Host.
-func (o *Object[T]) WatchGuard(r *mailbox.Request) {
+// WatchGuard implements engine.Host.
+func (o *Object[T]) WatchGuard(r *engine.Request) {
 	in, _ := carried[T](r.Body)
 	o.watch = in.arg.guard.Simple()
 }

@@ -106,7 +106,7 @@ func TestAnObjectHasItsFastPathBackWhenNobodyObservesIt(t *testing.T) {
 	ts := newTanks()
 	system := newSystem(t)
 	o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}))
-	steps := func() uint64 { return o.Explain().Step } // of the kernel
+	steps := func() uint64 { return o.Explain().Step } // of the scheduler
 	stop := o.Observe(func(activeobject.Load) bool { return false })
 	ts.fill.Call(background, o, 1)
 	seen := steps()

@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/sluice-go/sluice/guards"
-	"github.com/sluice-go/sluice/mailbox/kernel"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // Operation is the handle of a declared operation of objects with state T: it
@@ -39,44 +39,44 @@ type forms[A any] struct {
 // Like all declarations it panics, with a text that says what to do, if the name
 // is taken, the body nil, or the type sealed.
 func Procedure[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
-	return declare(t, kernel.Procedure, name, body, nil)
+	return declare(t, mailbox.Procedure, name, body, nil)
 }
 
 // Entry declares an operation that may change the state and waits for a guard,
 // which When, WhenArg, WhenWaiting or Guard adds. Otherwise it is like Procedure.
 func Entry[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
-	return declare(t, kernel.Entry, name, body, nil)
+	return declare(t, mailbox.Entry, name, body, nil)
 }
 
 // Function declares an operation that reads the state and changes nothing.
 // Otherwise it is like Procedure.
 func Function[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
-	return declare(t, kernel.Function, name, body, nil)
+	return declare(t, mailbox.Function, name, body, nil)
 }
 
 // ProcedureCtx is Procedure with a body that may block or call other objects. It
 // runs on its own caller's goroutine, or a dispatcher's, never on a stranger's;
 // it must hand on the context it receives, which carries the chain of calls.
 func ProcedureCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
-	return declare(t, kernel.Procedure, name, nil, body)
+	return declare(t, mailbox.Procedure, name, nil, body)
 }
 
 // EntryCtx is Entry with a body that may block or call other objects, as in
 // ProcedureCtx.
 func EntryCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
-	return declare(t, kernel.Entry, name, nil, body)
+	return declare(t, mailbox.Entry, name, nil, body)
 }
 
 // FunctionCtx is Function with a body that may block or call other objects, as
 // in ProcedureCtx.
 func FunctionCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
-	return declare(t, kernel.Function, name, nil, body)
+	return declare(t, mailbox.Function, name, nil, body)
 }
 
-func declare[T, A, R any](t *Type[T], kind kernel.Kind, name string, leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+func declare[T, A, R any](t *Type[T], kind mailbox.Kind, name string, leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
 	op := newOperation[T, A, R](t)
 	op.leaf, op.blocks = leaf, blocks
-	op.info.kind, op.info.name, op.info.changed = kind, name, kind != kernel.Function
+	op.info.kind, op.info.name, op.info.changed = kind, name, kind != mailbox.Function
 	t.add(&op.operation, leaf != nil || blocks != nil)
 	return op
 }
@@ -123,9 +123,9 @@ func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
 // checkGuard panics if the operation, which may be inherited, cannot have a guard.
 func (op *operationInfo) checkGuard(inherited, zero bool, looks guards.Looks) {
 	switch {
-	case op.kind != kernel.Entry && !inherited:
+	case op.kind != mailbox.Entry && !inherited:
 		panic(op.where() + " has a guard: only entries wait; declare it with Entry")
-	case op.kind == kernel.Function:
+	case op.kind == mailbox.Function:
 		panic(op.where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
 	case zero:
 		panic(op.where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
@@ -138,7 +138,7 @@ func (op *operationInfo) checkGuard(inherited, zero bool, looks guards.Looks) {
 func guardBy[T, A, R any](op *Operation[T, A, R], g guards.Guard[T, A]) {
 	defer op.info.declaring("a guard")()
 	op.parts = append(op.parts, g)
-	op.info.kind = kernel.Entry
+	op.info.kind = mailbox.Entry
 }
 
 // Name returns the name of the operation.

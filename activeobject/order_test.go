@@ -142,7 +142,7 @@ func TestRequestsOfOneGoroutineStartInTheirOrderUnderContention(t *testing.T) {
 }
 
 func TestStartsFollowArrivalsUnderContention(t *testing.T) {
-	// Arrival numbers are the kernel's own: an explanation shows them. Whatever
+	// Arrival numbers are the scheduler's own: an explanation shows them. Whatever
 	// waits together must start in their order.
 	l := newLedgers()
 	s := &scene{name: "without fast path", system: newSystem(t), options: []activeobject.Option{activeobject.WithoutFastPath()}}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Candidate is a waiting request as a policy sees it.
@@ -17,19 +17,19 @@ func ByArrival() Option { return ordered(order{}) }
 
 // Rotating makes the object take its operations in turn instead of by arrival;
 // within an operation requests still start in the order of arrival.
-func Rotating() Option { return ordered(order{policy: kernel.Rotating}) }
+func Rotating() Option { return ordered(order{policy: mailbox.Rotating}) }
 
 // LIFO makes the object take the latest arrival first.
-func LIFO() Option { return ordered(order{policy: kernel.LIFO}) }
+func LIFO() Option { return ordered(order{policy: mailbox.LIFO}) }
 
 // ByPriority makes the object take requests with a greater priority first, which
 // WithPriority gives them; among equals, by arrival. SetPriority changes that of a
 // waiting request.
-func ByPriority() Option { return ordered(order{policy: kernel.Ranked, rank: byPriority}) }
+func ByPriority() Option { return ordered(order{policy: mailbox.Ranked, rank: byPriority}) }
 
 // ByDeadline makes the object take the request first whose context has the earliest
 // deadline; those without one last; among equals, by arrival.
-func ByDeadline() Option { return ordered(order{policy: kernel.Ranked, rank: byDeadline}) }
+func ByDeadline() Option { return ordered(order{policy: mailbox.Ranked, rank: byDeadline}) }
 
 // Ordered makes the object take request a before request b if before says so;
 // among equals, by arrival. Before must be a strict weak order over what does not
@@ -40,7 +40,7 @@ func Ordered(before func(a, b *Candidate) bool) Option {
 	if before == nil {
 		return wrong("Ordered", "is given nil: pass a function that says which of two requests comes first")
 	}
-	return ordered(order{policy: mailbox.Ordered(before), views: true})
+	return ordered(order{policy: engine.Ordered(before), views: true})
 }
 
 // Choosing makes the object take whichever request the function chooses, by its
@@ -52,12 +52,12 @@ func Choosing(choose func(eligible []*Candidate) int) Option {
 	if choose == nil {
 		return wrong("Choosing", "is given nil: pass a function that returns the index of the request to start")
 	}
-	return ordered(order{policy: mailbox.Choosing(choose), views: true})
+	return ordered(order{policy: engine.Choosing(choose), views: true})
 }
 
 // order is a policy with what it needs to know of requests.
 type order struct {
-	policy *kernel.Policy
+	policy *mailbox.Policy
 	rank   ranking
 	views  bool
 }
@@ -102,13 +102,13 @@ type senseless struct{ option, reason string }
 // WithPriority returns a context whose requests have the priority: greater ones go
 // first at objects that are made ByPriority. The default is 0.
 func WithPriority(ctx context.Context, priority int) context.Context {
-	return mailbox.WithPriority(ctx, priority)
+	return engine.WithPriority(ctx, priority)
 }
 
 // WithClient returns a context whose requests are made in the name of the client,
 // which policies and interceptors get to see. That of a message is its sender's PID.
 func WithClient(ctx context.Context, client any) context.Context {
-	return mailbox.WithClient(ctx, client)
+	return engine.WithClient(ctx, client)
 }
 
 // SetPriority changes the priority of a waiting request at an object that is made

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -32,7 +33,7 @@ func (o *core) report(operation string, request uint64, err error) {
 }
 
 // policyFailed is report for a policy, which was asked about the request first of all.
-func policyFailed(host mailbox.Host, r *mailbox.Request, err error) {
+func policyFailed(host engine.Host, r *engine.Request, err error) {
 	o := host.(interface{ head() *core }).head()
 	o.report(o.class.rule(r.Op).Name, r.Arrival(), err)
 }
@@ -66,10 +67,10 @@ func reported(err error) bool {
 }
 
 // decided logs what a supervisor has decided about the object.
-func (o *core) decided(what string, about mailbox.Failure) {
+func (o *core) decided(what string, about engine.Failure) {
 	name := o.Name()
 	o.class.system.Log(func(l *slog.Logger) {
-		if about == (mailbox.Failure{}) {
+		if about == (engine.Failure{}) {
 			l.Warn(fmt.Sprintf("sluice: %s is %s", name, what), "object", name, "decision", what)
 			return
 		}

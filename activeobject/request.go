@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -128,7 +129,7 @@ type pools struct {
 // in the given way, and put back into; or nil.
 func (op *operationInfo) source(ctx context.Context, how mode) *sync.Pool {
 	switch {
-	case how == sending, !mailbox.Tamed(ctx), ctx.Done() != nil:
+	case how == sending, !engine.Tamed(ctx), ctx.Done() != nil:
 		// Its holder, or the watch over its context, may act late, so that they must not
 		// meet a record in its next life. (A context that is not ours may not be asked, as
 		// the object may be held.)
@@ -194,7 +195,7 @@ func (c *request) prepare(op *operationInfo, how mode, now time.Duration) {
 	}
 	switch {
 	case how < sending || how == beginning:
-		if r.ForCall(now); mailbox.Bubbled(now) {
+		if r.ForCall(now); engine.Bubbled(now) {
 			c.pooled = false
 		}
 	case how >= telling:
@@ -216,7 +217,7 @@ func (c *request) keep(result any) {
 // result returns the result of the request.
 func (c *request) result() any { return reflect.ValueOf(c.pending.Place).Elem().Interface() }
 
-// Run implements mailbox.Body.
+// Run implements engine.Body.
 func (c *request) Run() { c.run(c.in, c.o, c.pending.Request.BodyContext()) }
 
 // turn is a body that runs for a request: an operation of an object.
@@ -236,7 +237,7 @@ func (c *request) run(in typed, o *core, ctx context.Context) {
 	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			c.escaped(in.info(), o, mailbox.Panicked(value), stack)
+			c.escaped(in.info(), o, engine.Panicked(value), stack)
 		}
 	}()
 	defer func() {
@@ -288,13 +289,13 @@ func (c *request) escaped(op *operationInfo, o *core, value any, stack []byte) {
 	c.Fail(err)
 }
 
-// AskGuard implements mailbox.Body.
+// AskGuard implements engine.Body.
 func (c *request) AskGuard() string { return c.in.evaluate(c.o.box.Host()) }
 
-// Argument implements mailbox.Body.
+// Argument implements engine.Body.
 func (c *request) Argument() any { return c.in.act(getArgument, nil) }
 
-// Fail implements mailbox.Body.
+// Fail implements engine.Body.
 func (c *request) Fail(err error) {
 	if !c.o.class.around && !c.begun {
 		c.pending.Err = err // no body has left a result, and no interceptor is to be told
@@ -315,7 +316,7 @@ func (c *request) end(err error) {
 	}
 }
 
-// Recycle implements mailbox.Body: the request was told, and has ended; or its ticket has been
+// Recycle implements engine.Body: the request was told, and has ended; or its ticket has been
 // redeemed.
 func (c *request) Recycle() {
 	switch r := &c.pending.Request; {
@@ -333,7 +334,7 @@ func (c *request) Recycle() {
 // call has ended when it returns; of others the state says whether the request is on its way. If
 // falsePart is not empty the calling goroutine has taken the object, and found the guard false;
 // the object is given back. Ran is nil for a request that has not been requeued.
-func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *mailbox.Turns, s *callState) {
+func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *engine.Turns, s *callState) {
 	if c.o.class.filters != nil {
 		f, err := c.in.info().pass(ctx, c.o, c.in)
 		if err != nil {
@@ -345,8 +346,8 @@ func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *m
 			c.pooled = false // the watch over its context may act late
 		}
 	}
-	now, op := mailbox.Now(), c.in.info()
-	if falsePart != "" && !mailbox.Tamed(ctx) {
+	now, op := engine.Now(), c.in.info()
+	if falsePart != "" && !engine.Tamed(ctx) {
 		op.putBack(c.o) // before ctx is asked anything
 		falsePart = ""
 	}
@@ -388,7 +389,7 @@ func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *m
 
 // failed returns the error of a request that fails because of the cause, after the turns, if there
 // were any.
-func failed(ran *mailbox.Turns, cause error) error {
+func failed(ran *engine.Turns, cause error) error {
 	if ran == nil {
 		return cause
 	}
@@ -416,7 +417,7 @@ func (c *request) charge(ctx context.Context, how mode) {
 	if how != answering {
 		return
 	}
-	if sender := c.letter().sender; sender != nil && mailbox.ChainOf(ctx) != nil {
+	if sender := c.letter().sender; sender != nil && engine.ChainOf(ctx) != nil {
 		c.pooled = false // there may be an edge to it
 		c.o.class.system.Follows(sender, c.o.addressed(), &c.pending.Request)
 	}

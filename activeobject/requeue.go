@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Requeuing says how a request is requeued; the values can be joined by |.
@@ -150,7 +150,7 @@ func (c *request) fits(op *operationInfo, at *core) error {
 // later is a turn that a request is requeued for through the scheduler, and so its body from then
 // on.
 type later struct {
-	mailbox.Hop
+	engine.Hop
 	turn turn
 	home *request
 	ctx  context.Context // of a body that takes one
@@ -171,33 +171,33 @@ func (c *request) board(t turn, how Requeuing, from *core) (err error) {
 	l.Box, l.Op, l.Leaf, l.Body = &t.o.box, t.op.index, t.op.lendable(t.o), l
 	l.Board = boarded
 	if t.o.class.filters != nil && t.o != from {
-		l.Admit = func(r *mailbox.Request) (context.Context, error) { return c.admit(r.Context(), t) }
+		l.Admit = func(r *engine.Request) (context.Context, error) { return c.admit(r.Context(), t) }
 	}
 	c.pending.Request.Requeue(&l.Hop)
 	return nil
 }
 
 // boarded is called before the request waits for its next turn.
-func boarded(body mailbox.Body, r *mailbox.Request, box *mailbox.Mailbox) {
+func boarded(body engine.Body, r *engine.Request, box *engine.Mailbox) {
 	l := body.(*later)
 	if t := l.turn; !t.op.leafed || t.o.class.filters != nil {
 		l.ctx = r.InsideAgain(box)
 	}
 }
 
-// Run implements mailbox.Body.
+// Run implements engine.Body.
 func (l *later) Run() { l.home.run(l.turn.in, l.turn.o, l.ctx) }
 
-// AskGuard implements mailbox.Body.
+// AskGuard implements engine.Body.
 func (l *later) AskGuard() string { return l.turn.in.evaluate(l.turn.o.box.Host()) }
 
-// Argument implements mailbox.Body.
+// Argument implements engine.Body.
 func (l *later) Argument() any { return l.turn.in.act(getArgument, nil) }
 
-// Fail implements mailbox.Body.
+// Fail implements engine.Body.
 func (l *later) Fail(err error) { l.home.Fail(err) }
 
-// Recycle implements mailbox.Body. It is the request's own body that is recycled.
+// Recycle implements engine.Body. It is the request's own body that is recycled.
 func (l *later) Recycle() {}
 
 func (l *later) current() turn { return l.turn }
@@ -212,13 +212,13 @@ const sentTurns = 16
 // request is on its way.
 //
 // A call goes to another object on its own goroutine, from here.
-func (c *request) onward(ctx context.Context, w uint64, q *requeue, how mode, ran *mailbox.Turns, s *callState) {
+func (c *request) onward(ctx context.Context, w uint64, q *requeue, how mode, ran *engine.Turns, s *callState) {
 	in, at := c.in, c.o
 	c.begun = true
 	for last := c.current(); q != nil; {
 		o, turns := last.o, 0
-		tame, tamed := ctx, mailbox.Tamed(ctx)
-		if w == last.op.idle && w != mailbox.Never && tamed && o.class.filters == nil {
+		tame, tamed := ctx, engine.Tamed(ctx)
+		if w == last.op.idle && w != engine.Never && tamed && o.class.filters == nil {
 			if last, q, turns = c.here(ctx, w, q, last, how, ran, s); q == nil {
 				break
 			}
@@ -229,7 +229,7 @@ func (c *request) onward(ctx context.Context, w uint64, q *requeue, how mode, ra
 		}
 		t, err := c.next(q, o)
 		if err != nil || !c.travels(tame, q, t.o, how) {
-			l.Lend = mailbox.Outside(tame)
+			l.Lend = engine.Outside(tame)
 			c.wait(tame, l, ran, q, how, s)
 			break
 		}
@@ -245,8 +245,8 @@ func (c *request) onward(ctx context.Context, w uint64, q *requeue, how mode, ra
 
 // leaving says how a goroutine leaves the object in which it has run the turn, without lending
 // itself. If it is the last of several, anything can have been opened.
-func (t turn) leaving(several bool) mailbox.Leaving {
-	l := mailbox.Leaving{Op: t.op.index, Changed: several || t.op.changed}
+func (t turn) leaving(several bool) engine.Leaving {
+	l := engine.Leaving{Op: t.op.index, Changed: several || t.op.changed}
 	if t.op.opens != nil && !several {
 		l.Opens = t.op.opener(t.o, t.in)
 	}
@@ -264,7 +264,7 @@ func (t turn) leaving(several bool) mailbox.Leaving {
 //
 // It returns the last turn, how many there were, and the requeue that is left to be made. If there
 // is none the object has been given back, and the request has ended.
-func (c *request) here(ctx context.Context, w uint64, q *requeue, last turn, how mode, ran *mailbox.Turns, s *callState) (turn, *requeue, int) {
+func (c *request) here(ctx context.Context, w uint64, q *requeue, last turn, how mode, ran *engine.Turns, s *callState) (turn, *requeue, int) {
 	for turns := 0; ; turns++ {
 		op := q.in.info()
 		if how >= sending && turns == sentTurns || op.idle != w || q.to != nil && q.to != last.o || c.fits(op, last.o) != nil || q.ends(ctx) {
@@ -283,12 +283,12 @@ func (c *request) here(ctx context.Context, w uint64, q *requeue, last turn, how
 
 // turnHere makes one turn of here, after the last one, if its guard holds. If it asks for no other
 // the object is given back.
-func (c *request) turnHere(ctx context.Context, w uint64, last, now turn, how mode, ran *mailbox.Turns, s *callState) (next *requeue, done bool) {
+func (c *request) turnHere(ctx context.Context, w uint64, last, now turn, how mode, ran *engine.Turns, s *callState) (next *requeue, done bool) {
 	at, o := asking, last.o
 	defer func() {
 		if at != finished {
 			done = true
-			c.caughtHere(now, at, last, mailbox.Panicked(recover()), how, ran, s)
+			c.caughtHere(now, at, last, engine.Panicked(recover()), how, ran, s)
 		}
 	}()
 	if now.op.guard != "" && now.in.evaluate(o.box.Host()) != "" || !o.box.Word.CompareAndSwap(w|last.op.mark, w|now.op.mark) {
@@ -307,14 +307,14 @@ func (c *request) turnHere(ctx context.Context, w uint64, last, now turn, how mo
 	c.ended(err, how, s)
 	if !o.box.Word.CompareAndSwap(w|now.op.mark, w) {
 		l := now.leaving(true)
-		l.Lend = mailbox.Outside(ctx)
+		l.Lend = engine.Outside(ctx)
 		o.leave(l)
 	}
 	return nil, true
 }
 
 // caughtHere is caught for turnHere.
-func (c *request) caughtHere(t turn, at int, last turn, value any, how mode, ran *mailbox.Turns, s *callState) {
+func (c *request) caughtHere(t turn, at int, last turn, value any, how mode, ran *engine.Turns, s *callState) {
 	var err error
 	if at == running {
 		t.op.caught(t.o, at, value, &err)
@@ -322,27 +322,27 @@ func (c *request) caughtHere(t turn, at int, last turn, value any, how mode, ran
 		err = t.op.guardCaught(t.o, value)
 		ran.Add(&t.o.box, last.op.index)
 		err = ran.Failed(err)
-		t.o.box.Yield(mailbox.Leaving{Op: last.op.index, Changed: true})
+		t.o.box.Yield(engine.Leaving{Op: last.op.index, Changed: true})
 	}
 	c.failed(err, how, s)
 }
 
-// tame is mailbox.Tame for a goroutine that has the object, in which its body has run and asked
+// tame is engine.Tame for a goroutine that has the object, in which its body has run and asked
 // for a requeue. If ctx does not return, the object is given back.
-func (o *core) tame(ctx context.Context, l mailbox.Leaving) context.Context {
+func (o *core) tame(ctx context.Context, l engine.Leaving) context.Context {
 	asked := false
 	defer func() {
 		if !asked {
 			o.leave(l)
 		}
 	}()
-	ctx = mailbox.Tame(ctx)
+	ctx = engine.Tame(ctx)
 	asked = true
 	return ctx
 }
 
 // leave gives the object back that a goroutine has taken.
-func (o *core) leave(l mailbox.Leaving) {
+func (o *core) leave(l engine.Leaving) {
 	given := false
 	defer func() {
 		if !given { // a guard that is waited for has panicked or exited: the scheduler evaluates it again
@@ -365,8 +365,8 @@ func (c *request) travels(ctx context.Context, q *requeue, to *core, how mode) b
 
 // wait makes the request wait for a requeue. The calling goroutine has the object, in which the
 // body has run, and gives it back here.
-func (c *request) wait(ctx context.Context, l mailbox.Leaving, ran *mailbox.Turns, q *requeue, how mode, s *callState) {
-	o, r, now := c.o, &c.pending.Request, mailbox.Now()
+func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns, q *requeue, how mode, s *callState) {
+	o, r, now := c.o, &c.pending.Request, engine.Now()
 	c.prepare(c.in.info(), how, now)
 	c.charge(ctx, how)
 	r.Op = l.Op // the body that ran last
@@ -406,10 +406,10 @@ func (c *request) wait(ctx context.Context, l mailbox.Leaving, ran *mailbox.Turn
 // enter makes the request at its object, to which it has come for the operation. If it returns a
 // requeue, that is what its body asks for; and the goroutine has the object, in which it has found
 // the word w.
-func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *mailbox.Turns, s *callState) (w uint64, q *requeue) {
+func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *engine.Turns, s *callState) (w uint64, q *requeue) {
 	if ctx.Err() == nil && c.o.class.typ == op.species {
 		w = c.o.box.Word.Load()
-		if w&^mailbox.Parked == op.idle && c.o.box.Word.CompareAndSwap(w, w|op.mark) {
+		if w&^engine.Parked == op.idle && c.o.box.Word.CompareAndSwap(w, w|op.mark) {
 			return w, c.perform(ctx, op, w, how, ran, s)
 		}
 	}
@@ -431,11 +431,11 @@ func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *m
 
 // perform is the function perform for a request that has a record. If the body asks for a
 // requeue, it returns that, and does not give the object back.
-func (c *request) perform(ctx context.Context, op *operationInfo, w uint64, how mode, ran *mailbox.Turns, s *callState) (q *requeue) {
+func (c *request) perform(ctx context.Context, op *operationInfo, w uint64, how mode, ran *engine.Turns, s *callState) (q *requeue) {
 	at := asking
 	defer func() {
 		if at != finished {
-			c.caught(op, at, mailbox.Panicked(recover()), how, ran, s)
+			c.caught(op, at, engine.Panicked(recover()), how, ran, s)
 		}
 	}()
 	if op.guard != "" {
@@ -475,7 +475,7 @@ func (c *request) perform(ctx context.Context, op *operationInfo, w uint64, how 
 }
 
 // caught is that of an operation for perform.
-func (c *request) caught(op *operationInfo, at int, value any, how mode, ran *mailbox.Turns, s *callState) {
+func (c *request) caught(op *operationInfo, at int, value any, how mode, ran *engine.Turns, s *callState) {
 	var err error
 	op.caught(c.o, at, value, &err)
 	switch at {

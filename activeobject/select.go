@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -130,10 +131,10 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 			break // the scheduler is to say before those are considered that come later
 		}
 	}
-	now := mailbox.Now()
-	s := new(mailbox.Selection)
-	if !mailbox.Bubbled(now) { // what is pooled has a channel
-		s = selections.Get().(*mailbox.Selection)
+	now := engine.Now()
+	s := new(engine.Selection)
+	if !engine.Bubbled(now) { // what is pooled has a channel
+		s = selections.Get().(*engine.Selection)
 	}
 	s.Begin()
 	for i, c := range calls {
@@ -156,7 +157,7 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	}()
 	chosen, err := s.Select(ctx)
 	returned = true
-	if s.Clear(); !mailbox.Bubbled(now) {
+	if s.Clear(); !engine.Bubbled(now) {
 		selections.Put(s)
 	}
 	why := err
@@ -170,7 +171,7 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	return chosen, err
 }
 
-var selections = sync.Pool{New: func() any { return new(mailbox.Selection) }}
+var selections = sync.Pool{New: func() any { return new(engine.Selection) }}
 
 // known makes the call one of the operation of the object's own type. If the object is of
 // another type, it reports false.
@@ -221,13 +222,13 @@ func (c *choice) snatch(ctx context.Context) (made, unsure bool) {
 		return false, true
 	}
 	w := c.o.box.Word.Load()
-	if w&^mailbox.Parked != c.op.idle {
+	if w&^engine.Parked != c.op.idle {
 		return false, !c.o.box.Busy()
 	}
 	if !c.o.box.Word.CompareAndSwap(w, w|c.op.mark) {
 		return false, false
 	}
-	var ran mailbox.Turns
+	var ran engine.Turns
 	var s callState
 	r := c.record()
 	if q := r.perform(ctx, c.op, w, selecting, &ran, &s); q != nil {
@@ -256,7 +257,7 @@ func (c *choice) try(ctx context.Context) (made bool, err error) {
 		c.ended(c.op.foreign(c.o))
 		return true, nil
 	}
-	var ran mailbox.Turns
+	var ran engine.Turns
 	var s callState
 	r := c.record()
 	if w, q := r.enter(ctx, c.op, attempting, &ran, &s); q != nil {
@@ -279,7 +280,7 @@ func (c *choice) try(ctx context.Context) (made bool, err error) {
 
 // join makes the call one of a selection. It reports false if it has its result
 // instead, an error.
-func (c *choice) join(ctx context.Context, s *mailbox.Selection, now time.Duration) bool {
+func (c *choice) join(ctx context.Context, s *engine.Selection, now time.Duration) bool {
 	if !c.known() {
 		c.ended(c.op.foreign(c.o))
 		return false

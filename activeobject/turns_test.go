@@ -99,9 +99,7 @@ func TestATryThatIsRequeuedDoesNotWaitForAGuard(t *testing.T) {
 							return attempt(func(context.Context, *table) (int, error) { return wait.RequeueTo(to, nil) })
 						}))
 						refused := refusal(t, out.err, "a."+play.Name())
-						require.Equal(t, mailbox.RefusedError{Object: at.Name(), Reason: refused.Reason}, *refused, what)
-						require.Equal(t, wait.Name(), refused.Reason.Operation, what)
-						require.Equal(t, "open", refused.Reason.Guard, what)
+						require.Equal(t, mailbox.RefusedError{Object: at.Name(), Operation: wait.Name(), Guard: "open"}, *refused, what)
 						require.Empty(t, a.Explain().Waiting, what)
 						require.Empty(t, b.Explain().Waiting, what)
 					}
@@ -128,7 +126,7 @@ func TestATryThatIsRequeuedDoesNotWaitBehindAnother(t *testing.T) {
 					})
 				}))
 				refused := refusal(t, out.err, o.Name()+"."+play.Name())
-				require.Equal(t, ts.wait[body].Name(), refused.Reason.Behind)
+				require.Equal(t, ts.wait[body].Name(), refused.Behind)
 				require.Equal(t, outcome[int]{result: 1}, soon(t, s.system, first))
 			}
 		}
@@ -156,7 +154,7 @@ func TestATryThatIsRequeuedGoesOnAsLongAsItNeedNotWait(t *testing.T) {
 							})
 						})
 					}))
-					require.Equal(t, "open", refusal(t, out.err, "a."+wait.Name(), "b."+play.Name()).Reason.Guard, way)
+					require.Equal(t, "open", refusal(t, out.err, "a."+wait.Name(), "b."+play.Name()).Guard, way)
 					_, err := play.Call(background, b, func(_ context.Context, t *table) (int, error) { t.open = true; return 0, nil })
 					require.NoError(t, err)
 				}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // None is the argument of an operation that takes none, and the result of one
@@ -27,7 +27,7 @@ type Type[T any] struct {
 
 	ops    []*operation[T]          // until then without those it inherits
 	byName map[string]*operation[T] // likewise
-	rules  *kernel.Rules            // of the active object: one request at a time; nil until an object is made
+	rules  *mailbox.Rules           // of the active object: one request at a time; nil until an object is made
 	hidden undeclared[T]
 	count  atomic.Uint64 // objects so far
 
@@ -72,7 +72,7 @@ type operationInfo struct {
 
 	index    int
 	name     string
-	kind     kernel.Kind
+	kind     mailbox.Kind
 	guard    string
 	looks    guards.Looks
 	argument reflect.Type
@@ -86,7 +86,7 @@ type operationInfo struct {
 	opens      []string // what families it can open some keys of; which ones, is in forms
 	headOfLine bool
 	own        bool // a leaf that runs on its own caller's goroutine only
-	bound      kernel.Bound
+	bound      mailbox.Bound
 
 	pools pools
 }
@@ -162,7 +162,7 @@ func (t *Type[T]) Operations() []string {
 // signature is what there is to say of an operation before its type is sealed.
 type signature struct {
 	name string
-	kind kernel.Kind
+	kind mailbox.Kind
 }
 
 // signatures returns those of the operations, by their number.
@@ -238,10 +238,10 @@ func (t *Type[T]) seal() {
 		return
 	}
 	t.settle()
-	declared := make([]kernel.Operation, len(t.ops))
+	declared := make([]mailbox.Operation, len(t.ops))
 	names := make([]string, len(t.ops))
 	for i, op := range t.ops {
-		if op.info.kind == kernel.Entry && op.info.guard == "" {
+		if op.info.kind == mailbox.Entry && op.info.guard == "" {
 			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.info.name, t.name))
 		}
 		declared[i] = op.info.rule()
@@ -255,12 +255,12 @@ func (t *Type[T]) seal() {
 		declared = append(declared, op.info.rule())
 		names = append(names, op.info.name)
 	}
-	t.rules = &kernel.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
+	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
 }
 
-// rule returns what the kernel knows of the operation.
-func (op *operationInfo) rule() kernel.Operation {
-	return kernel.Operation{
+// rule returns what the scheduler knows of the operation.
+func (op *operationInfo) rule() mailbox.Operation {
+	return mailbox.Operation{
 		Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks,
 		Family: op.family, Bound: op.bound,
 		HeadOfLine: op.headOfLine && op.looks&guards.AtArgument != 0, // all others are that anyway
@@ -283,9 +283,9 @@ func (t *Type[T]) op(i int) *operation[T] {
 // bind connects the Queues in the state of an object of type k, which is t or
 // derived from it. It returns the name of a type whose part of the state is
 // missing.
-func (t *Type[T]) bind(state *T, k *species, box *mailbox.Mailbox) (missing string) {
+func (t *Type[T]) bind(state *T, k *species, box *engine.Mailbox) (missing string) {
 	if q, ok := any(state).(interface {
-		bind(k *species, box *mailbox.Mailbox)
+		bind(k *species, box *engine.Mailbox)
 	}); ok {
 		q.bind(k, box)
 	}
@@ -300,7 +300,7 @@ func (t *Type[T]) bind(state *T, k *species, box *mailbox.Mailbox) (missing stri
 type class struct {
 	typ    *species
 	system *actor.System
-	config mailbox.Config
+	config engine.Config
 
 	filters []Interceptor // nil if there are none
 	audit   *Audit        // nil if guards and functions are trusted
@@ -310,8 +310,8 @@ type class struct {
 	local   bool          // see LocalLifecycle
 }
 
-// rule returns what the kernel knows of an operation.
-func (c *class) rule(op int) *kernel.Operation { return &c.config.Rules.Operations[op] }
+// rule returns what the scheduler knows of an operation.
+func (c *class) rule(op int) *mailbox.Operation { return &c.config.Rules.Operations[op] }
 
 // classOf returns the class of objects with the given settings in a system. Those
 // with the type's defaults share it, unless each has a goroutine of its own.
@@ -333,7 +333,7 @@ type shared struct {
 
 func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	rules := t.rules
-	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (kernel.Bound{}) || s.checked || s.counted || s.concurrent.On {
+	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (mailbox.Bound{}) || s.checked || s.counted || s.concurrent.On {
 		changed := *rules
 		changed.Policy, changed.MaxBypass, changed.Bound, changed.Check = s.order.policy, s.maxBypass, s.bound, s.checked
 		if s.counted {
@@ -348,7 +348,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		}
 		rules = &changed
 	}
-	c := &class{typ: &t.species, system: system, local: s.local, config: mailbox.Config{
+	c := &class{typ: &t.species, system: system, local: s.local, config: engine.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
 		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience, Unwanted: unwanted,
 	}}
@@ -357,9 +357,9 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	}
 	switch s.order.rank {
 	case byPriority:
-		c.config.Rank, c.config.Prioritised = mailbox.ByPriority, true
+		c.config.Rank, c.config.Prioritised = engine.ByPriority, true
 	case byDeadline:
-		c.config.Rank = mailbox.ByDeadline
+		c.config.Rank = engine.ByDeadline
 	}
 	if rules.Policy != nil && rules.Policy.Fallible {
 		c.config.Failed = policyFailed
@@ -388,7 +388,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	case dedicated:
 		c.config.Dispatcher = actor.NewDedicated()
 	case given:
-		c.config.Dispatcher, c.config.Turn = mailbox.Lend(*s.dispatcher), turnOn(*s.dispatcher)
+		c.config.Dispatcher, c.config.Turn = engine.Lend(*s.dispatcher), turnOn(*s.dispatcher)
 	}
 	c.config.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.info.family })
 	return c

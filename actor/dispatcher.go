@@ -3,11 +3,11 @@ package actor
 import (
 	"sync"
 
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Dispatcher lends threads to objects.
-type Dispatcher = mailbox.Dispatcher
+type Dispatcher = engine.Dispatcher
 
 // Warm is a dispatcher of goroutines that are kept after use: their stacks have
 // grown already, which is most of what a new goroutine costs. It never makes a
@@ -24,7 +24,7 @@ type Warm struct {
 }
 
 type worker struct {
-	task chan mailbox.Task
+	task chan engine.Task
 }
 
 // maxIdle is how many idle goroutines are kept. More may run at once.
@@ -32,7 +32,7 @@ const maxIdle = 128
 
 // Dispatch runs the task on an idle goroutine, or on a new one. It may be called
 // after Close, too, since an object on its way to a worker must not be lost.
-func (w *Warm) Dispatch(t mailbox.Task) {
+func (w *Warm) Dispatch(t engine.Task) {
 	w.mu.Lock()
 	if n := len(w.idle); n > 0 {
 		idle := w.idle[n-1]
@@ -46,9 +46,9 @@ func (w *Warm) Dispatch(t mailbox.Task) {
 	go w.work(t)
 }
 
-func (w *Warm) work(t mailbox.Task) {
+func (w *Warm) work(t engine.Task) {
 	defer w.leave() // a task may leave by runtime.Goexit
-	self := &worker{task: make(chan mailbox.Task, 1)}
+	self := &worker{task: make(chan engine.Task, 1)}
 	for t != nil {
 		t.Run()
 		w.mu.Lock()
@@ -96,7 +96,7 @@ func (w *Warm) Close() <-chan struct{} {
 // Dedicated is a dispatcher of one goroutine, that of a single object: the
 // thread of the thread-per-object model. It ends with the object.
 type Dedicated struct {
-	task   chan mailbox.Task
+	task   chan engine.Task
 	closed chan struct{}
 	once   sync.Once
 }
@@ -105,13 +105,13 @@ type Dedicated struct {
 func NewDedicated() *Dedicated {
 	// An object is owned by one thread at a time, so there is never more than
 	// one task on its way.
-	d := &Dedicated{task: make(chan mailbox.Task, 1), closed: make(chan struct{})}
+	d := &Dedicated{task: make(chan engine.Task, 1), closed: make(chan struct{})}
 	go d.work()
 	return d
 }
 
 // Dispatch runs the task on the dispatcher's goroutine.
-func (d *Dedicated) Dispatch(t mailbox.Task) { d.task <- t }
+func (d *Dedicated) Dispatch(t engine.Task) { d.task <- t }
 
 func (d *Dedicated) work() {
 	left := true

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -32,12 +33,12 @@ func (derived) Error() string { return "sluice: the result is to come" }
 
 // derivation is how the outcome of a future comes about that is not a request's.
 type derivation struct {
-	awaited mailbox.Awaited
+	awaited engine.Awaited
 	err     error // of the future, once awaited is settled
 }
 
 // sourceOf returns what a future waits for.
-func sourceOf(source error) mailbox.Awaited {
+func sourceOf(source error) engine.Awaited {
 	if s, ok := source.(requested); ok {
 		return &s.pending.Request
 	}
@@ -54,7 +55,7 @@ func errorOf(source error) error {
 
 // Pending is a request whose result is to come.
 type Pending struct {
-	Request mailbox.Request
+	Request engine.Request
 	Err     error
 	Place   any    // a pointer to where the result will be
 	claim   *claim // of its tickets; nil before the first
@@ -72,7 +73,7 @@ func Promised[R any](p *Pending) Future[R] {
 
 // Await waits for the result. It may be called any number of times, from any
 // goroutine. If ctx ends first its error is returned; that ends this wait only,
-// and the request goes its way. Await fails with *mailbox.DeadlockError if the
+// and the request goes its way. Await fails with *engine.DeadlockError if the
 // request waits for an object that the caller is inside of; if the future is the
 // First of several, if those that may still succeed all do.
 func (f Future[R]) Await(ctx context.Context) (R, error) {
@@ -118,7 +119,7 @@ func (f Future[R]) Withdraw() bool {
 }
 
 // SetPriority changes the priority of the request, which still waits at an object
-// that is ordered by priority. Otherwise it fails with *mailbox.PriorityError and
+// that is ordered by priority. Otherwise it fails with *engine.PriorityError and
 // changes nothing.
 func (f Future[R]) SetPriority(priority int) error {
 	var source error
@@ -155,7 +156,7 @@ func source[R any](f Future[R]) error {
 
 // follow has do called when a future with the source, or nil, is settled: at once, with a nil turn,
 // or by a worker, in its turn. Then it returns what can be dropped.
-func follow(source error, do func(*mailbox.Turn)) *mailbox.Continuation {
+func follow(source error, do func(*engine.Turn)) *engine.Continuation {
 	if source != nil {
 		if k := sourceOf(source).Then(do); k != nil {
 			return k

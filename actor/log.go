@@ -68,7 +68,7 @@ func (b *logbook) next() (f func(*slog.Logger)) {
 // logging is a system as the turn of the worker that logs.
 type logging System
 
-// Run implements mailbox.Task.
+// Run implements engine.Task.
 func (l *logging) Run() {
 	s := (*System)(l)
 	finished := false

@@ -3,7 +3,7 @@ package actor
 import (
 	"sync"
 
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Outbox runs tasks one after another on a worker: the replies of an object,
@@ -12,14 +12,14 @@ import (
 // runtime.Goexit does not keep the others from running. The zero Outbox is empty.
 type Outbox struct {
 	mu     sync.Mutex
-	queue  []mailbox.Task
+	queue  []engine.Task
 	next   int  // the first in queue that has not been begun
 	busy   bool // a worker is at it, or on its way
 	system *System
 }
 
 // Post has the task run by one of the workers of the system, which is always the same.
-func (b *Outbox) Post(system *System, t mailbox.Task) {
+func (b *Outbox) Post(system *System, t engine.Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next > len(b.queue)/2 && len(b.queue) == cap(b.queue) {
@@ -35,7 +35,7 @@ func (b *Outbox) Post(system *System, t mailbox.Task) {
 }
 
 // take returns the next task, or nil if there is none, and then nobody is at it.
-func (b *Outbox) take() (t mailbox.Task) {
+func (b *Outbox) take() (t engine.Task) {
 	const few = 64
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,15 +54,15 @@ func (b *Outbox) take() (t mailbox.Task) {
 // delivery is an outbox as the turn of a worker.
 type delivery Outbox
 
-var _ mailbox.Task = (*delivery)(nil)
+var _ engine.Task = (*delivery)(nil)
 
-// Run implements mailbox.Task.
+// Run implements engine.Task.
 func (d *delivery) Run() {
 	b := (*Outbox)(d)
 	finished := false
 	defer func() {
 		if !finished {
-			b.system.contain(mailbox.Panicked(recover()))
+			b.system.contain(engine.Panicked(recover()))
 			b.system.Workers().Dispatch(d)
 		}
 	}()

@@ -3,13 +3,13 @@ package actor
 import (
 	"sync"
 
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Promise is the other end of a Future whose result does not come from an object:
 // whoever has it says what the result is. NewPromise makes one.
 type Promise[R any] struct {
-	end  mailbox.Promise
+	end  engine.Promise
 	from derivation
 
 	mu      sync.Mutex
@@ -55,4 +55,4 @@ func (p *Promise[R]) Settle(result R, err error) bool {
 type goroutines struct{}
 
 // Dispatch implements Dispatcher.
-func (goroutines) Dispatch(t mailbox.Task) { go t.Run() }
+func (goroutines) Dispatch(t engine.Task) { go t.Run() }

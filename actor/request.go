@@ -8,11 +8,12 @@ import (
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
 // DeadLetterError fails a request whose message could not be delivered: there is no
-// actor at the address, or no more. It matches mailbox.ErrStopped, as an actor that
+// actor at the address, or no more. It matches engine.ErrStopped, as an actor that
 // has stopped cannot be told from one that never was. Nothing has run; unless the
 // target is an actor that has passed the message on to one that is not there, which
 // protoactor does not tell apart.
@@ -28,7 +29,7 @@ func (e *DeadLetterError) Error() string {
 	return fmt.Sprintf("sluice: there is no actor at %s/%s", e.Target.Address, e.Target.Id)
 }
 
-// Is reports that a DeadLetterError matches mailbox.ErrStopped.
+// Is reports that a DeadLetterError matches engine.ErrStopped.
 func (e *DeadLetterError) Is(target error) bool { return target == mailbox.ErrStopped }
 
 // ResultError says that the result of an operation is of another type than Ask was
@@ -64,7 +65,7 @@ func (e *ResultError) Error() string {
 // and its priority, deadline and client are those of ctx. Any other actor goes on
 // with it.
 //
-// To Await the future with the context of a body fails with *mailbox.DeadlockError if
+// To Await the future with the context of a body fails with *engine.DeadlockError if
 // the object waits for the caller, as it does for the future of a Send; provided that
 // ctx is that of the body, too. That ends the wait only: the request is served when the
 // body has ended, unless ctx has. What a plain actor does on behalf of a body, Sluice
@@ -89,7 +90,7 @@ func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] 
 // *Invoke, and Await.
 //
 // Besides their errors and the operation's it fails with *ResultError if the result
-// is not an R. *mailbox.DeadlockError ends the wait only: see Request.
+// is not an R. *engine.DeadlockError ends the wait only: see Request.
 func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
 	q := &question{Invoke: Invoke{Operation: operation, Argument: argument}}
 	q.envelope.Message = &q.Invoke
@@ -137,7 +138,7 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 	if err := ctx.Err(); err != nil {
 		return failed[any](err)
 	}
-	tame := mailbox.Tame(ctx) // or else it would be asked by who settles the request
+	tame := engine.Tame(ctx) // or else it would be asked by who settles the request
 	actors, err := s.open()
 	if err != nil {
 		return failed[any](err)
@@ -173,7 +174,7 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 // expire fails the request because its context has ended, unless it has a reply.
 func (r *asked) expire() {
 	if r.system.desk.leave(r.place) {
-		mailbox.Ended(r.ctx, "a message to "+r.target.Id, func(err error) { r.settle(nil, err) })
+		engine.Ended(r.ctx, "a message to "+r.target.Id, func(err error) { r.settle(nil, err) })
 	}
 }
 
@@ -262,7 +263,7 @@ func (s *System) Gone(pid *PID) bool {
 // Follows says that the sender of a message waits for the given request, if that is of
 // the object that he has sent his message to. So circles of waiting are found through
 // messages. (If another actor has passed it on, it may have asked others too.)
-func (s *System) Follows(sender, object *PID, request *mailbox.Request) {
+func (s *System) Follows(sender, object *PID, request *engine.Request) {
 	d := s.deskOf(sender)
 	if d == nil || object == nil {
 		return

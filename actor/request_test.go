@@ -12,8 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
+	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"

@@ -10,6 +10,7 @@ import (
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -36,7 +37,7 @@ type Spawner interface {
 // been made.
 type SpawnError struct {
 	Parent string
-	Cause  error // one that matches mailbox.ErrStopped; ErrRestarting or ErrElsewhere
+	Cause  error // one that matches engine.ErrStopped; ErrRestarting or ErrElsewhere
 }
 
 // Error implements error.
@@ -72,7 +73,7 @@ type Place struct {
 
 // SpawnAt makes an actor of an object, like Spawn, in the given place. It may also
 // fail with *SpawnError.
-func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
+func (s *System) SpawnAt(at Place, object engine.Receiver) (*PID, error) {
 	if err := CheckName(at.Name); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
 	// No lock is held from here on: the parent may be another object, which is in the
 	// middle of something.
 	actors := s.Actors()
-	props := s.propsOf(func() mailbox.Receiver { return object }, at.Children)
+	props := s.propsOf(func() engine.Receiver { return object }, at.Children)
 	var parent Spawner = actors.Root
 	switch {
 	case at.Parent != nil:
@@ -103,14 +104,14 @@ func (s *System) SpawnAt(at Place, object mailbox.Receiver) (*PID, error) {
 }
 
 // propsOf returns how the actor of an object is made, with the strategy for its children.
-func (s *System) propsOf(object func() mailbox.Receiver, children Strategy) *Props {
+func (s *System) propsOf(object func() engine.Receiver, children Strategy) *Props {
 	if children == nil {
 		children = proto.DefaultSupervisorStrategy()
 	}
 	log := s.note // one for all
 	return proto.PropsFromFunc(func(proto.Context) {},
-		proto.WithMailbox(func() proto.Mailbox { return mailbox.NewPlug(object(), &s.workers, log) }),
-		proto.WithSpawnMiddleware(mailbox.Spawning),
+		proto.WithMailbox(func() proto.Mailbox { return engine.NewPlug(object(), &s.workers, log) }),
+		proto.WithSpawnMiddleware(engine.Spawning),
 		proto.WithSupervisor(supervisor{children, s}))
 }
 
@@ -146,7 +147,7 @@ type guardian struct{ strategy Strategy }
 // in this very call, and so has not ended; if there is no such child, the message
 // has been made up.
 func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
-	plug := mailbox.PlugOf(actors, child)
+	plug := engine.PlugOf(actors, child)
 	if plug == nil {
 		return
 	}
@@ -181,11 +182,11 @@ func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor,
 	returned := false
 	defer func() {
 		if !returned {
-			p.undecided(child, mailbox.Panicked(recover()))
+			p.undecided(child, engine.Panicked(recover()))
 			s.StopChildren(child)
 		}
 	}()
-	plug := mailbox.PlugOf(actors, s.(proto.SpawnerContext).Self())
+	plug := engine.PlugOf(actors, s.(proto.SpawnerContext).Self())
 	if plug == nil { // the actor has ended, and only now hears of a child that it was to have no more
 		s.StopChildren(child)
 		returned = true
@@ -212,7 +213,7 @@ func (p supervisor) undecided(child *PID, value any) {
 // escalating is a supervisor as its strategy sees it.
 type escalating struct {
 	proto.Supervisor
-	plug  *mailbox.Plug
+	plug  *engine.Plug
 	child *PID
 }
 

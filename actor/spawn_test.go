@@ -6,26 +6,27 @@ import (
 	"runtime"
 	"testing"
 
-	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	proto "github.com/asynkron/protoactor-go/actor"
+
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // parent is a member whose actor can have children.
 type parent struct {
 	*member
-	plug *mailbox.Plug
+	plug *engine.Plug
 }
 
-func (p *parent) Admits(any) bool                 { return true }
-func (p *parent) Plugged(plug *mailbox.Plug)      { p.plug = plug }
-func (p *parent) Suspend() <-chan struct{}        { return nil }
-func (p *parent) Resume()                         {}
-func (p *parent) Renew() bool                     { return true }
-func (p *parent) Undecided(any)                   {}
-func (p *parent) Decided(string, mailbox.Failure) {}
+func (p *parent) Admits(any) bool                { return true }
+func (p *parent) Plugged(plug *engine.Plug)      { p.plug = plug }
+func (p *parent) Suspend() <-chan struct{}       { return nil }
+func (p *parent) Resume()                        {}
+func (p *parent) Renew() bool                    { return true }
+func (p *parent) Undecided(any)                  {}
+func (p *parent) Decided(string, engine.Failure) {}
 
 // undecided is a strategy that fails to decide.
 type undecided struct{ how func() }

@@ -19,6 +19,7 @@ import (
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -67,7 +68,7 @@ type System struct {
 	actors   *proto.ActorSystem
 	foreign  bool // actors was given to us
 	props    *proto.Props
-	next     mailbox.Receiver // whom the next plug is for; guarded by spawning
+	next     engine.Receiver // whom the next plug is for; guarded by spawning
 
 	ready  atomic.Pointer[proto.ActorSystem] // actors, once there are any
 	desk   *desk                             // of actors; not changed once these are ready
@@ -155,7 +156,7 @@ func (s *System) protoactor() *proto.ActorSystem {
 		}
 	}
 	if s.props == nil {
-		s.props = s.propsOf(func() mailbox.Receiver { return s.next }, nil)
+		s.props = s.propsOf(func() engine.Receiver { return s.next }, nil)
 		s.desk = deskOf(s.actors)
 		s.ready.Store(s.actors)
 	}
@@ -182,7 +183,7 @@ func (s *System) open() (*proto.ActorSystem, error) {
 // Spawn makes an actor of an object. An empty name gives it one that is free. It
 // fails with *NameError if the name is taken or none, and with ErrClosed; nothing is left
 // behind then.
-func (s *System) Spawn(name string, object mailbox.Receiver) (*PID, error) {
+func (s *System) Spawn(name string, object engine.Receiver) (*PID, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -331,14 +332,14 @@ func (s *System) Explain() []mailbox.Snapshot {
 }
 
 // Close ends the system: no objects are made any more, every request that waits
-// or comes later fails with an error that matches mailbox.ErrStopped, and the
+// or comes later fails with an error that matches engine.ErrStopped, and the
 // bodies that run may finish. What was sent to actors by Request fails with ErrClosed,
 // whoever has it. Close waits until the bodies have returned and the system's
 // goroutines have ended, what is to be logged included, or until ctx has: then it returns the context's error,
 // and what still runs goes on alone. Closing twice is fine.
 //
 // A body that closes its own system would wait for itself: Close fails with
-// *mailbox.DeadlockError then, and nothing is done. (Without the body's context it
+// *engine.DeadlockError then, and nothing is done. (Without the body's context it
 // cannot know, and waits for ctx.)
 func (s *System) Close(ctx context.Context) error {
 	if err := s.within(ctx); err != nil {
@@ -385,7 +386,7 @@ func await(ctx context.Context, c <-chan struct{}) error {
 
 // within returns an error if the context is that of a body of one of the objects.
 func (s *System) within(ctx context.Context) error {
-	body := mailbox.BodyOf(ctx, func(object mailbox.Host) bool {
+	body := engine.BodyOf(ctx, func(object engine.Host) bool {
 		m, ok := object.(Member)
 		return ok && s.has(m)
 	})
@@ -417,7 +418,7 @@ func (s *System) hush() {
 // Shutdown ends the system gently: no objects are made any more, and those that there
 // are end in the reverse order in which they were made, one after another. Each takes
 // no more requests, serves those that wait as long as any can start, fails the rest
-// with an error that matches mailbox.ErrStopped, and lets its bodies finish. So what an
+// with an error that matches engine.ErrStopped, and lets its bodies finish. So what an
 // object does while it ends can still call the objects that were there before it.
 // When all have ended, Shutdown is Close.
 //

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
+	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Then returns the future of what do makes of the outcome of f, its error included.
@@ -41,11 +41,11 @@ func Then[R, S any](f Future[R], do func(R, error) (S, error)) Future[S] {
 // settled, and returns the error. If it fails it is the given function that has failed.
 func follows(d *joined, source error, function any, do func() error) {
 	d.join.Of(false, sources(source)...)
-	follow(source, func(t *mailbox.Turn) {
+	follow(source, func(t *engine.Turn) {
 		returned := false
 		defer func() {
 			if !returned {
-				d.err = continuationFailed(t, source, function, mailbox.Panicked(recover()))
+				d.err = continuationFailed(t, source, function, engine.Panicked(recover()))
 			}
 			t.Complete(&d.join)
 		}()
@@ -94,14 +94,14 @@ func All[R any](futures ...Future[R]) Future[[]R] {
 	// as well, so that none is through before it has asked them all.
 	var left atomic.Int64
 	left.Store(int64(len(futures)) + 1)
-	count := func(t *mailbox.Turn) {
+	count := func(t *engine.Turn) {
 		if left.Add(-1) == 0 {
 			d.err = errors.Join(errs...)
 			t.Complete(&d.join)
 		}
 	}
 	for i, f := range futures {
-		follow(parts[i], func(t *mailbox.Turn) {
+		follow(parts[i], func(t *engine.Turn) {
 			d.value[i], errs[i] = outcome(f)
 			count(t)
 		})
@@ -125,7 +125,7 @@ func First[R any](futures ...Future[R]) Future[R] {
 	d.join.Of(true, sources(parts...)...)
 	r := &race{of: &d.joined, errs: make([]error, len(futures)), left: len(futures)}
 	for i, f := range futures {
-		k := follow(parts[i], func(t *mailbox.Turn) {
+		k := follow(parts[i], func(t *engine.Turn) {
 			value, err := outcome(f)
 			if r.arrive(i, err) {
 				d.value, d.err = value, err
@@ -151,11 +151,11 @@ type race struct {
 	left   int // that have not failed
 	over   bool
 	errs   []error
-	others []*mailbox.Continuation
+	others []*engine.Continuation
 }
 
 // drop keeps k, to be dropped when the race is over. It reports false if it is.
-func (r *race) drop(k *mailbox.Continuation) bool {
+func (r *race) drop(k *engine.Continuation) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -199,7 +199,7 @@ func (r *race) arrive(i int, err error) (ended bool) {
 // joined is a derivation that follows from others.
 type joined struct {
 	derivation
-	join mailbox.Join
+	join engine.Join
 }
 
 // result is the result of a joined. (It has no methods: they would be compiled for every type.)
@@ -250,8 +250,8 @@ func checkParts(function string, parts []error) error {
 }
 
 // sources returns what futures wait for.
-func sources(parts ...error) []mailbox.Awaited {
-	all := make([]mailbox.Awaited, len(parts))
+func sources(parts ...error) []engine.Awaited {
+	all := make([]engine.Awaited, len(parts))
 	for i, s := range parts {
 		if s != nil {
 			all[i] = sourceOf(s)
@@ -299,10 +299,10 @@ func (e *ContinuationError) Unwrap() error {
 // Of a future whose result was there when it was made nothing tells the system; then it
 // is slog's default logger that logs, on a goroutine of its own, as a continuation may run
 // inside a body.
-func continuationFailed(t *mailbox.Turn, source error, function, value any) error {
+func continuationFailed(t *engine.Turn, source error, function, value any) error {
 	err := &ContinuationError{Function: nameOf(function), Value: value, Stack: debug.Stack()}
 	attributes := []any{"continuation", err.Function}
-	var request *mailbox.Request
+	var request *engine.Request
 	if s, ok := source.(requested); ok {
 		request = &s.pending.Request
 		object, operation, arrival := request.Names(t)

@@ -10,10 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"

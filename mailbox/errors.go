@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // ErrStopped is matched by the errors of requests to an object that has stopped.
@@ -35,15 +33,28 @@ func (e *StoppedError) Unwrap() error { return e.Cause }
 // ErrRefused is matched by the error of a Try that would have had to wait.
 var ErrRefused = errors.New("sluice: the request would have to wait")
 
-// RefusedError is the answer to a Try that would have had to wait. The request
-// did not run and has left no trace.
+// RefusedError is the answer to a Try that would have had to wait: for its guard, or behind
+// another request, or, if neither is named, for a thread. The request did not run and has left
+// no trace. It matches ErrRefused.
 type RefusedError struct {
-	Object string
-	Reason kernel.Refused
+	Object    string
+	Operation string
+	// Guard is the part of the guard that was false, if the guard refused.
+	Guard string
+	// Behind is the operation of the request that came first, if one did.
+	Behind string
 }
 
 // Error implements error.
-func (e *RefusedError) Error() string { return "sluice: " + e.Object + ": " + e.Reason.Error() }
+func (e *RefusedError) Error() string {
+	switch {
+	case e.Guard != "":
+		return fmt.Sprintf("%s%s would wait: guard %q is false", of(e.Object), e.Operation, e.Guard)
+	case e.Behind != "":
+		return fmt.Sprintf("%s%s would wait: %s comes first", of(e.Object), e.Operation, e.Behind)
+	}
+	return fmt.Sprintf("%s%s would wait: there is no thread for it", of(e.Object), e.Operation)
+}
 
 // Is reports that a RefusedError matches ErrRefused.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
@@ -87,10 +98,7 @@ func (e *PanicError) Error() string {
 }
 
 // Unwrap returns the panic's value if it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+func (e *PanicError) Unwrap() error { return asError(e.Value) }
 
 // ContextError fails a request whose context panicked when it was asked, or called
 // runtime.Goexit; then the value is nil. It was asked why it had ended, the request having been
@@ -110,10 +118,7 @@ func (e *ContextError) Error() string {
 }
 
 // Unwrap returns the panic's value if it is an error.
-func (e *ContextError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+func (e *ContextError) Unwrap() error { return asError(e.Value) }
 
 // GuardError fails the requests whose guard panicked. None of them ran.
 type GuardError struct {
@@ -130,61 +135,80 @@ func (e *GuardError) Error() string {
 }
 
 // Unwrap returns the panic's value if it is an error.
-func (e *GuardError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+func (e *GuardError) Unwrap() error { return asError(e.Value) }
 
 // ErrFull is matched by the error of a request that was turned away from a full
 // waiting queue.
 var ErrFull = errors.New("sluice: waiting queue is full")
 
-// FullError fails a request that would have had to wait in a full queue, or was
-// dropped from it to make room. It did not run.
+// FullError fails a request that would have had to wait in a full queue, or was dropped from it
+// to make room. It did not run. It matches ErrFull.
 type FullError struct {
-	Object string
-	Reason kernel.Full
+	Object    string
+	Operation string // that the request was for
+	// Max is how many may wait; if Entry is set, for the operation alone.
+	Max   int
+	Entry bool
+	// Dropped says that the request had been waiting, and made room for another.
+	Dropped bool
 }
 
 // Error implements error.
-func (e *FullError) Error() string { return "sluice: " + e.Object + ": " + e.Reason.Error() }
+func (e *FullError) Error() string {
+	what := "the object's waiting queue"
+	if e.Entry {
+		what = "its waiting queue"
+	}
+	if e.Dropped {
+		return fmt.Sprintf("%s%s was dropped: %s is full (%d), and it was the oldest there", of(e.Object), e.Operation, what, e.Max)
+	}
+	return fmt.Sprintf("%s%s would wait: %s is full (%d)", of(e.Object), e.Operation, what, e.Max)
+}
 
 // Is reports that a FullError matches ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
 
-// UndeclaredError fails requests of a family that were found open, though what
-// has run cannot have opened them by its declaration. It is a mistake of the
-// declaration, found only at objects that check it.
+// UndeclaredError fails requests of a family that were found open, though what has run cannot
+// have opened their key by its declaration. It is a mistake of the declaration, found only at
+// objects that check it; at others these requests would go on waiting.
 type UndeclaredError struct {
-	Object string
-	Reason kernel.UndeclaredError
+	Object    string
+	Operation string // that opened the key
+	Family    string
+	Key       any
 }
 
 // Error implements error.
-func (e *UndeclaredError) Error() string { return "sluice: " + e.Object + ": " + e.Reason.Error() }
-
-// mayName reports whether Named has anything to do. The name of an object is
-// made when it is asked for.
-func mayName(err error) bool {
-	switch err.(type) {
-	case *kernel.Refused, *kernel.Full, *kernel.UndeclaredError, *kernel.ChoiceError:
-		return true
-	}
-	return false
+func (e *UndeclaredError) Error() string {
+	return fmt.Sprintf("%s%s opened key %v of %s, which it does not declare that it can open", of(e.Object), e.Operation, e.Key, e.Family)
 }
 
-// Named returns an error of the kernel with the name of its object, and every
-// other error as it is.
-func Named(object string, err error) error {
+// of returns the beginning of an error's text. A scheduler knows no name of its object.
+func of(object string) string {
+	if object == "" {
+		return ""
+	}
+	return "sluice: " + object + ": "
+}
+
+// Named returns an error of a Scheduler, which knows no names, with the name of its object; and
+// every other error as it is, without asking for the name.
+func Named(err error, object func() string) error {
 	switch e := err.(type) {
-	case *kernel.Refused:
-		return &RefusedError{Object: object, Reason: *e}
-	case *kernel.Full:
-		return &FullError{Object: object, Reason: *e}
-	case *kernel.UndeclaredError:
-		return &UndeclaredError{Object: object, Reason: *e}
-	case *kernel.ChoiceError:
-		return &PolicyError{Object: object, Policy: e.Policy, Value: e}
+	case *RefusedError:
+		named := *e
+		named.Object = object()
+		return &named
+	case *FullError:
+		named := *e
+		named.Object = object()
+		return &named
+	case *UndeclaredError:
+		named := *e
+		named.Object = object()
+		return &named
+	case *ChoiceError:
+		return &PolicyError{Object: object(), Policy: e.Policy, Value: e}
 	}
 	return err
 }
@@ -194,7 +218,7 @@ func Named(object string, err error) error {
 type PolicyError struct {
 	Object string
 	Policy string
-	Value  any    // of the panic; a *kernel.ChoiceError, of a choice
+	Value  any    // of the panic; a *ChoiceError, of a choice
 	Stack  []byte // of the panic
 }
 
@@ -207,9 +231,18 @@ func (e *PolicyError) Error() string {
 }
 
 // Unwrap returns the panic's value if it is an error.
-func (e *PolicyError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
+func (e *PolicyError) Unwrap() error { return asError(e.Value) }
+
+// ChoiceError says that a policy chose what it was not offered.
+type ChoiceError struct {
+	Policy string
+	// Index is what the policy returned, and Eligible how many it was offered.
+	Index, Eligible int
+}
+
+// Error implements error.
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("policy %q chose number %d of %d eligible requests", e.Policy, e.Index, e.Eligible)
 }
 
 // ConflictError fails a request of which a conflict table's condition was to say whether it
@@ -228,10 +261,7 @@ func (e *ConflictError) Error() string {
 }
 
 // Unwrap returns the panic's value if it is an error.
-func (e *ConflictError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+func (e *ConflictError) Unwrap() error { return asError(e.Value) }
 
 // PriorityError says that a request could not be given another priority. Nothing has
 // changed.
@@ -239,6 +269,12 @@ type PriorityError struct{ Problem string }
 
 // Error implements error.
 func (e *PriorityError) Error() string { return "sluice: set priority: " + e.Problem }
+
+// asError returns the value of a panic if it is an error, or nil.
+func asError(value any) error {
+	err, _ := value.(error)
+	return err
+}
 
 // ExitError fails a request whose body ended its goroutine by runtime.Goexit.
 type ExitError struct {
@@ -278,3 +314,25 @@ func (e *DeadlockError) Error() string {
 	}
 	return "sluice: deadlock: " + strings.Join(links, ", ")
 }
+
+// RequeuedError fails a request that has been requeued, and did not run again. The
+// bodies that had run are listed; what they did is done.
+type RequeuedError struct {
+	// Ran are the last of them, 64 at most, as object and operation, in the order in
+	// which they ran; Earlier is how many ran before these.
+	Ran     []string
+	Earlier int
+	Cause   error
+}
+
+// Error implements error.
+func (e *RequeuedError) Error() string {
+	earlier := ""
+	if e.Earlier > 0 {
+		earlier = fmt.Sprintf("%d others and ", e.Earlier)
+	}
+	return fmt.Sprintf("%v (after %s%s had run)", e.Cause, earlier, strings.Join(e.Ran, ", "))
+}
+
+// Unwrap returns the cause.
+func (e *RequeuedError) Unwrap() error { return e.Cause }

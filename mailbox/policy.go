@@ -1,13 +1,53 @@
 package mailbox
 
-import (
-	"context"
-	"math"
-	"runtime/debug"
-	"time"
+import "time"
 
-	"github.com/sluice-go/sluice/mailbox/kernel"
-)
+// Policy is the order in which waiting requests are considered. Whatever it says,
+// a request that has been bypassed as often as the rules allow comes first, and
+// ties are broken by arrival. A nil *Policy is Arrival.
+type Policy struct {
+	// Name says in a few words what comes first.
+	Name string
+	// Before reports whether a is considered before b, given the number of the
+	// operation that started last, or -1. It must be a strict weak order. An error
+	// means that it failed (it panicked); the requests it was asked about fail with
+	// it: the one that was to be put into its place, or both. If Before is nil the
+	// order is that of arrival.
+	Before func(a, b *Request, last int) (bool, error)
+	// Within says that Before orders the requests of one operation too, by what
+	// does not change while they wait inside. Else they are in order of arrival.
+	Within bool
+	// Fallible says that Before may fail. An explanation does not ask it then.
+	Fallible bool
+	// Choose, if not nil, picks one of the requests that may start now, which are
+	// given in order of arrival, by its index. Its cost is that of looking at all
+	// of them. If it fails, or what it returns is no index, all of them fail.
+	Choose func(eligible []*Request) (int, error)
+}
+
+// Arrival considers requests in the order of their arrival, whatever they ask
+// for.
+var Arrival = &Policy{Name: "arrival"}
+
+// Rotating takes the operations in turn: the one after that which started last
+// is considered first. Within an operation the order is that of arrival.
+var Rotating = &Policy{Name: "rotating over the operations", Before: func(a, b *Request, last int) (bool, error) {
+	if later := a.Op > last; later != (b.Op > last) {
+		return later, nil
+	}
+	return a.Op < b.Op, nil
+}}
+
+// LIFO considers the latest arrival first. One that is requeued has arrived again, unless
+// it kept its place.
+var LIFO = &Policy{Name: "last come, first served", Within: true, Before: func(a, b *Request, _ int) (bool, error) {
+	return a.arrival > b.arrival, nil
+}}
+
+// Ranked considers the request with the least Rank first.
+var Ranked = &Policy{Name: "rank", Within: true, Before: func(a, b *Request, _ int) (bool, error) {
+	return a.Rank < b.Rank, nil
+}}
 
 // Candidate is a waiting request as a policy sees it: who asks for what, and with
 // what data.
@@ -24,187 +64,4 @@ type Candidate struct {
 	Deadline time.Time
 	// Arrival is the request's place in the order of arrivals at its object.
 	Arrival uint64
-}
-
-type attributesKey struct{}
-
-// attributes is what a context says about the requests that are made with it.
-type attributes struct {
-	priority int
-	client   any
-}
-
-func attributesOf(ctx context.Context) attributes {
-	a, _ := ctx.Value(attributesKey{}).(attributes)
-	return a
-}
-
-// WithPriority returns a context whose requests have the priority: greater ones
-// go first at objects that are ordered by priority. The default is 0.
-func WithPriority(ctx context.Context, priority int) context.Context {
-	a := attributesOf(ctx)
-	a.priority = priority
-	return context.WithValue(ctx, attributesKey{}, a)
-}
-
-// WithClient returns a context whose requests are made in the name of the client,
-// which policies and interceptors get to see.
-func WithClient(ctx context.Context, client any) context.Context {
-	a := attributesOf(ctx)
-	a.client = client
-	return context.WithValue(ctx, attributesKey{}, a)
-}
-
-// ClientOf returns the client of WithClient, or nil.
-func ClientOf(ctx context.Context) any { return attributesOf(ctx).client }
-
-// ByPriority is a Config.Rank: the greatest priority first.
-func ByPriority(ctx context.Context) int64 { return rankOf(attributesOf(ctx).priority) }
-
-// rankOf returns the rank of a priority. It is not its negative: there is none of the
-// least.
-func rankOf(priority int) int64 { return ^int64(priority) }
-
-// eternity is the last second that fits into an int64 of nanoseconds.
-const eternity = math.MaxInt64 / int64(time.Second)
-
-// ByDeadline is a Config.Rank: the earliest deadline first, and those without one
-// last.
-func ByDeadline(ctx context.Context) int64 {
-	d, ok := ctx.Deadline()
-	switch {
-	case !ok:
-		return math.MaxInt64
-	case d.Unix() >= eternity:
-		return math.MaxInt64 - 1
-	case d.Unix() <= -eternity:
-		return math.MinInt64
-	}
-	return d.UnixNano()
-}
-
-// appraise notes what the policy wants to know of a request.
-func (m *Mailbox) appraise(r *Request) {
-	if m.config.Rank != nil {
-		r.Rank = m.config.Rank(r.ctx)
-	}
-	if m.config.Views {
-		a := attributesOf(r.ctx)
-		view := &Candidate{
-			Operation: m.config.Rules.Operations[r.Op].Name, Argument: r.Body.Argument(),
-			Client: a.client, Priority: a.priority,
-		}
-		if d, ok := r.ctx.Deadline(); ok {
-			view.Deadline = d
-		}
-		r.special().view = view
-	}
-}
-
-// candidate returns the request as its policy sees it.
-func (r *Request) candidate() *Candidate {
-	view := r.rare.view
-	view.Arrival = r.Arrival()
-	return view
-}
-
-// Ordered returns a policy that considers requests in the order that the user
-// gives. Its objects need Config.Views.
-func Ordered(before func(a, b *Candidate) bool) *kernel.Policy {
-	const name = "the user's order"
-	return &kernel.Policy{Name: name, Within: true, Fallible: true, Before: func(a, b *kernel.Request, _ int) (first bool, err error) {
-		x, y := a.Record.(*Request), b.Record.(*Request)
-		returned, value, stack := false, any(nil), []byte(nil)
-		defer func() {
-			if !returned {
-				err = x.misjudged(name, Panicked(value), stack, a, b)
-			}
-		}()
-		defer func() {
-			if !returned {
-				value, stack = recover(), debug.Stack()
-			}
-		}()
-		first = before(x.candidate(), y.candidate())
-		returned = true
-		return first, nil
-	}}
-}
-
-// Choosing returns a policy by which the user chooses among the requests that may
-// start now. Its objects need Config.Views.
-func Choosing(choose func(eligible []*Candidate) int) *kernel.Policy {
-	const name = "the user's choice"
-	return &kernel.Policy{Name: name, Fallible: true, Choose: func(eligible []*kernel.Request) (i int, err error) {
-		candidates := make([]*Candidate, len(eligible))
-		for i, e := range eligible {
-			candidates[i] = e.Record.(*Request).candidate()
-		}
-		returned, value, stack := false, any(nil), []byte(nil)
-		defer func() {
-			if !returned {
-				err = eligible[0].Record.(*Request).misjudged(name, Panicked(value), stack, eligible...)
-			}
-		}()
-		defer func() {
-			if !returned {
-				value, stack = recover(), debug.Stack()
-			}
-		}()
-		i = choose(candidates)
-		returned = true
-		return i, nil
-	}}
-}
-
-// misjudged returns the error of a policy that panicked with the value when it
-// was asked about r and others. If there is no value the policy has called
-// runtime.Goexit, and the goroutine is to be kept from leaving the object locked.
-func (r *Request) misjudged(policy string, value any, stack []byte, about ...*kernel.Request) error {
-	m := r.box.Load()
-	err := &PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: stack}
-	if value == nil {
-		err.Value = "it ended its goroutine (runtime.Goexit)"
-	}
-	if m.config.Failed != nil {
-		m.config.Failed(m.host, r, err)
-	}
-	if value == nil {
-		m.kernel().Misjudged(err, about...)
-		m.abandon()
-	}
-	return err
-}
-
-// SetPriority gives a waiting request another priority, and reports whether it was
-// waiting at an object that is ordered by priority; if not, nothing has changed.
-func (r *Request) SetPriority(priority int) bool {
-	m := r.lock()
-	return m.setPriority(&r.Request, priority)
-}
-
-// SetPriority is Request.SetPriority for the request with an arrival number.
-func (m *Mailbox) SetPriority(arrival uint64, priority int) bool {
-	m.mu.Lock()
-	return m.setPriority(m.kernel().Find(arrival), priority)
-}
-
-func (m *Mailbox) setPriority(r *kernel.Request, priority int) bool {
-	if r == nil || !m.config.Prioritised || !m.kernel().Rerank(r, rankOf(priority)) {
-		m.mu.Unlock()
-		return false
-	}
-	m.doubt()
-	m.reconsider()
-	return true
-}
-
-// WaitingAt returns how many requests of a family wait inside for the key.
-func (m *Mailbox) WaitingAt(op int, key any) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if k := m.queues.Load(); k != nil {
-		return k.WaitingAt(op, key)
-	}
-	return 0
 }

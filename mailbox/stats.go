@@ -4,10 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
-	"sync/atomic"
 	"time"
-
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Stats are the counts of one operation of an object since it was made. Each is whole, or
@@ -92,8 +89,8 @@ func (h Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// add counts one more duration.
-func (h *Histogram) add(d time.Duration) {
+// Add counts one more duration.
+func (h *Histogram) Add(d time.Duration) {
 	i := bits.Len64(uint64(max(d, 0) / time.Microsecond))
 	for len(*h) <= i {
 		*h = append(*h, 0)
@@ -101,78 +98,53 @@ func (h *Histogram) add(d time.Duration) {
 	(*h)[i]++
 }
 
-// extras is what only some objects have: those that count, are watched, suspended or
-// observed, or have been. All others find that out by one look.
-type extras struct {
-	fast  []fastCounts // per operation, if the object counts
-	waits []Histogram  // per operation, if it measures; guarded by mu
-	timer *time.Timer  // for the next look, if there is a watchdog; guarded by mu
-
-	observers  []*observer // guarded by mu
-	suspension *suspension // why nothing starts; guarded by mu
-	fanned     *fanned     // of an object that fans out; guarded by mu
+// Load is how much there is to do at an object, at one moment.
+type Load struct {
+	// Running is how many requests run.
+	Running int
+	// Waiting is how many wait: for their guard, behind what runs, at a full queue,
+	// or for a thread.
+	Waiting int
+	// Deciding says that whoever is to say who starts next has not said it yet, so
+	// that some of those that wait may not have to.
+	Deciding bool
 }
 
-// special returns the object's extras, which it has from now on. The caller holds mu.
-func (m *Mailbox) special() *extras {
-	x := m.extras.Load()
-	if x == nil {
-		x = &extras{}
-		m.extras.Store(x)
-	}
-	return x
+// Idle reports whether nothing runs and nobody waits.
+func (l Load) Idle() bool { return l.Running == 0 && l.Waiting == 0 && !l.Deciding }
+
+// Waited reports whether r, which waits or has just been returned by Next, could not
+// start at once.
+func (k *Scheduler) Waited(r *Request) bool { return r.rest != k.rests }
+
+// counters are what a queue counts.
+type counters struct {
+	started, waited, withdrawn, refused, asked uint64
+	longest                                    int
+	doors                                      int // requests at the door
+	tries                                      int // at the gate, that never wait inside
 }
 
-// fastCounts are the counts of what the kernel does not see.
-type fastCounts struct{ starts, asked atomic.Uint64 }
-
-// Count counts, at an object that does, a request that found it idle: whether it
-// ran, and how often guards were asked by it.
-func (m *Mailbox) Count(op int, ran bool, asked int) {
-	x := m.extras.Load()
-	if x == nil || x.fast == nil {
-		return
+// Stats returns the counts of an operation, as far as the scheduler has seen the requests.
+func (k *Scheduler) Stats(op int) Stats {
+	q := &k.queues[op]
+	s := Stats{
+		Operation: k.rules.Operations[op].Name, Starts: Count(q.started), Evaluations: Count(q.asked),
+		Waits: q.waited, Withdrawals: q.withdrawn, Refusals: q.refused, LongestBypass: NotCounted,
 	}
-	c := &x.fast[op]
-	if ran {
-		c.starts.Add(1)
+	counted := k.counts() > 0
+	if counted {
+		s.LongestBypass = Count(q.longest)
 	}
-	c.asked.Add(uint64(asked))
-}
-
-// measure notes that r starts after its wait. The caller holds mu.
-func (m *Mailbox) measure(r *Request) {
-	m.extras.Load().waits[r.Op].add(Now() - r.since)
-}
-
-// wholly reports whether every start and evaluation is counted: the object counts those of
-// requests that find it idle, or these go through the kernel like all others.
-func (c *Config) wholly() bool { return c.Counted || c.rest&slow != 0 && !c.hasLanes }
-
-// Stats returns the counts of an operation. It waits for no body.
-func (m *Mailbox) Stats(op int) Stats {
-	rules := m.config.Rules
-	s := Stats{Operation: rules.Operations[op].Name, Starts: NotCounted, Evaluations: NotCounted, LongestBypass: NotCounted}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var known kernel.Stats
-	if k := m.queues.Load(); k != nil {
-		known = k.Stats(op)
-	}
-	s.Waits, s.Withdrawals, s.Refusals = known.Waits, known.Withdrawals, known.Refusals
-	if rules.MaxBypass > 0 || rules.CountBypass > 0 {
-		s.LongestBypass = Count(known.LongestBypass)
-	}
-	x := m.extras.Load()
-	if m.config.wholly() {
-		s.Starts, s.Evaluations = Count(known.Starts), Count(known.Evaluations)
-		if x != nil && x.fast != nil {
-			s.Starts += Count(x.fast[op].starts.Load())
-			s.Evaluations += Count(x.fast[op].asked.Load())
+	for _, l := range [...]*list{&q.inside, &q.gate, &q.door.list} {
+		for r := l.first; r != nil; r = r.next {
+			if k.Waited(r) {
+				s.Waits++
+			}
+			if counted {
+				s.LongestBypass = max(s.LongestBypass, Count(k.Bypassed(r)))
+			}
 		}
-	}
-	if x != nil && x.waits != nil {
-		s.WaitingTimes = append(Histogram{}, x.waits[op]...)
 	}
 	return s
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Actors makes each request run in one of n worker actors: children of the object's actor,
@@ -38,8 +38,8 @@ func Actors(n int) activeobject.Option {
 type actors int
 
 // Threads implements activeobject.Crew.
-func (n actors) Threads(system *actor.System, object actor.Spawner) mailbox.Threads {
-	return &crew{Pool: Pool{size: int(n)}, system: system, object: object, at: map[mailbox.Task]*worker{}}
+func (n actors) Threads(system *actor.System, object actor.Spawner) engine.Threads {
+	return &crew{Pool: Pool{size: int(n)}, system: system, object: object, at: map[engine.Task]*worker{}}
 }
 
 // crew is the worker actors of an object. The Pool counts the requests that may run; the crew
@@ -70,9 +70,9 @@ type crew struct {
 	hired  atomic.Uint64
 
 	mu     sync.Mutex
-	idle   []*worker                // the one that became idle last at the end: its cache is warmest
-	ending []*worker                // whose body has ended
-	at     map[mailbox.Task]*worker // who runs what, whose body has not ended
+	idle   []*worker               // the one that became idle last at the end: its cache is warmest
+	ending []*worker               // whose body has ended
+	at     map[engine.Task]*worker // who runs what, whose body has not ended
 }
 
 // worker is an actor that runs bodies one at a time. What it runs on is a warm goroutine of
@@ -83,20 +83,20 @@ type worker struct {
 
 	// What follows is guarded by the crew's mu.
 	call    *call         // is being sent to it
-	task    mailbox.Task  // it runs, or is about to
-	next    mailbox.Task  // it has got while it runs what has ended
+	task    engine.Task   // it runs, or is about to
+	next    engine.Task   // it has got while it runs what has ended
 	leaving bool          // it takes no more
 	left    chan struct{} // closed when it leaves, and runs nothing
 }
 
 // call is the message that there is something to run.
 type call struct {
-	task  mailbox.Task
+	task  engine.Task
 	taken bool // guarded by the crew's mu
 }
 
-// Dispatch implements mailbox.Dispatcher.
-func (c *crew) Dispatch(t mailbox.Task) {
+// Dispatch implements engine.Dispatcher.
+func (c *crew) Dispatch(t engine.Task) {
 	m := &call{task: t}
 	for w := c.choose(m); w != nil; w = c.choose(m) {
 		if c.send(w, m) {
@@ -161,9 +161,9 @@ func (c *crew) hire(m *call) *worker {
 	}
 }
 
-// Return implements mailbox.Threads. The worker on which the task has ended is good for
+// Return implements engine.Threads. The worker on which the task has ended is good for
 // another one.
-func (c *crew) Return(t mailbox.Task) {
+func (c *crew) Return(t engine.Task) {
 	if t != nil {
 		c.mu.Lock()
 		if w := c.at[t]; w != nil {
@@ -177,7 +177,7 @@ func (c *crew) Return(t mailbox.Task) {
 	c.Pool.Return(t)
 }
 
-// Receive implements mailbox.Receiver.
+// Receive implements engine.Receiver.
 func (w *worker) Receive(message any, _ actor.Header, sender *actor.PID) {
 	c := w.crew
 	m, ok := message.(*call)
@@ -209,12 +209,12 @@ func (w *worker) Receive(message any, _ actor.Header, sender *actor.PID) {
 }
 
 // run says that the worker is about to run the task. The caller holds mu.
-func (w *worker) run(t mailbox.Task) {
+func (w *worker) run(t engine.Task) {
 	w.task = t
 	w.crew.at[t] = w
 }
 
-// Run implements mailbox.Task: it runs what the worker has got.
+// Run implements engine.Task: it runs what the worker has got.
 func (w *worker) Run() {
 	returned := false
 	defer func() {
@@ -290,7 +290,7 @@ func (w *worker) leave() {
 	}
 }
 
-// Halt implements mailbox.Receiver: the worker has been stopped.
+// Halt implements engine.Receiver: the worker has been stopped.
 func (w *worker) Halt() <-chan struct{} {
 	w.crew.mu.Lock()
 	defer w.crew.mu.Unlock()
@@ -298,7 +298,7 @@ func (w *worker) Halt() <-chan struct{} {
 	return w.left
 }
 
-// Drain implements mailbox.Receiver: the worker has been poisoned.
+// Drain implements engine.Receiver: the worker has been poisoned.
 func (w *worker) Drain() <-chan struct{} { return w.Halt() }
 
 // without returns the workers but one.

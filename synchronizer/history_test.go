@@ -69,7 +69,7 @@ func perform[T, A, R any](ctx context.Context, way int, o *activeobject.Object[T
 		r, err = op.Call(ctx, o, arg)
 	}
 	if refused, ok := errors.AsType[*activeobject.RefusedError](err); ok {
-		closed := refused.Reason.Guard != ""
+		closed := refused.Guard != ""
 		return reply{closed: closed, nothing: !closed}, nil
 	}
 	return reply{value: value(r)}, err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
-	"github.com/sluice-go/sluice/mailbox/kernel"
+	"github.com/sluice-go/sluice/mailbox"
 	"github.com/sluice-go/sluice/synchronizer"
 )
 
@@ -25,7 +25,7 @@ func standing() int {
 	stacks := make([]byte, 1<<22)
 	n := 0
 	for _, g := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-		if lines := strings.SplitN(g, "\n", 3); len(lines) == 3 && strings.Contains(lines[1], "mailbox.(*thread).Run") {
+		if lines := strings.SplitN(g, "\n", 3); len(lines) == 3 && strings.Contains(lines[1], "engine.(*thread).Run") {
 			n++
 		}
 	}
@@ -108,7 +108,7 @@ func TestAMonitorWhosePoolIsFullOfRequestsThatWaitStandsStillAndSaysSo(t *testin
 	objecttest.Waiting(t, o, rs.a, 1)
 	snapshot := o.Explain()
 	require.Empty(t, snapshot.Running)
-	reasons := map[string]kernel.Reason{}
+	reasons := map[string]mailbox.Reason{}
 	for _, w := range snapshot.Waiting {
 		reasons[w.Operation] = w.Reason
 		require.Equal(t, w.Operation == "pass", w.Thread)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/synchronizer"
 )
 
-// Leaf bodies, which have a way of their own past the kernel, meet inside like others: of
+// Leaf bodies, which have a way of their own past the scheduler, meet inside like others: of
 // every kind of operation, of which neither knows who will be first.
 func TestEveryCompatiblePairOfLeafBodiesOverlaps(t *testing.T) {
 	type hall struct{}

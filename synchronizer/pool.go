@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Pool is a number of threads for the requests of any number of objects: the pool of the
@@ -29,8 +29,8 @@ type Pool struct {
 	mu      sync.Mutex
 	busy    int       // threads that are reserved
 	kept    int       // of these, those of requests that wait: see Monitor
-	waiting list.List // of *mailbox.Mailbox: that have been told to wait, each once
-	places  map[*mailbox.Mailbox]*list.Element
+	waiting list.List // of *engine.Mailbox: that have been told to wait, each once
+	places  map[*engine.Mailbox]*list.Element
 }
 
 // NewPool returns a pool of n threads, which are among the warm goroutines of the system,
@@ -54,11 +54,11 @@ func (p *Pool) Busy() int {
 	return p.busy
 }
 
-// Dispatch implements mailbox.Threads.
-func (p *Pool) Dispatch(t mailbox.Task) { p.workers.Dispatch(t) }
+// Dispatch implements engine.Threads.
+func (p *Pool) Dispatch(t engine.Task) { p.workers.Dispatch(t) }
 
-// Take implements mailbox.Threads.
-func (p *Pool) Take(m *mailbox.Mailbox) bool {
+// Take implements engine.Threads.
+func (p *Pool) Take(m *engine.Mailbox) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.busy < p.size {
@@ -66,21 +66,21 @@ func (p *Pool) Take(m *mailbox.Mailbox) bool {
 		return true
 	}
 	if p.places == nil {
-		p.places = map[*mailbox.Mailbox]*list.Element{}
+		p.places = map[*engine.Mailbox]*list.Element{}
 	}
 	p.places[m] = p.waiting.PushBack(m)
 	return false
 }
 
-// Forget implements mailbox.Threads.
-func (p *Pool) Forget(m *mailbox.Mailbox) bool {
+// Forget implements engine.Threads.
+func (p *Pool) Forget(m *engine.Mailbox) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.leave(m)
 }
 
 // leave takes an object out of the line, and reports whether it was there. The caller holds mu.
-func (p *Pool) leave(m *mailbox.Mailbox) bool {
+func (p *Pool) leave(m *engine.Mailbox) bool {
 	place := p.places[m]
 	if place == nil {
 		return false
@@ -90,36 +90,36 @@ func (p *Pool) leave(m *mailbox.Mailbox) bool {
 	return true
 }
 
-// Return implements mailbox.Threads. Of who waits, the first gets the thread, unless there
+// Return implements engine.Threads. Of who waits, the first gets the thread, unless there
 // are too many as it is.
-func (p *Pool) Return(mailbox.Task) {
+func (p *Pool) Return(engine.Task) {
 	p.mu.Lock()
 	if p.waiting.Len() == 0 || p.busy > p.size {
 		p.busy--
 		p.mu.Unlock()
 		return
 	}
-	first := p.waiting.Front().Value.(*mailbox.Mailbox)
+	first := p.waiting.Front().Value.(*engine.Mailbox)
 	p.leave(first)
 	p.mu.Unlock()
 	first.Offer()
 }
 
-// Retake implements mailbox.Threads.
+// Retake implements engine.Threads.
 func (p *Pool) Retake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy++
 }
 
-// Keep implements mailbox.Keeper.
+// Keep implements engine.Keeper.
 func (p *Pool) Keep(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kept += n
 }
 
-// Taken implements mailbox.Keeper.
+// Taken implements engine.Keeper.
 func (p *Pool) Taken() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

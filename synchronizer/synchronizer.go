@@ -4,7 +4,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // New is activeobject.New with Callers, unless another option or the type has other threads: an
@@ -72,7 +72,7 @@ func On(p *Pool) activeobject.Option {
 	return threads(p)
 }
 
-func threads(t mailbox.Threads) activeobject.Option {
+func threads(t engine.Threads) activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Threads, c.Crew = t, nil })
 }
 
@@ -95,8 +95,8 @@ func limit(n int, hard bool) activeobject.Option {
 // spawned lends a new goroutine to every request.
 type spawned struct{}
 
-func (spawned) Dispatch(t mailbox.Task)      { go t.Run() }
-func (spawned) Take(*mailbox.Mailbox) bool   { return true }
-func (spawned) Forget(*mailbox.Mailbox) bool { return false }
-func (spawned) Return(mailbox.Task)          {}
-func (spawned) Retake()                      {}
+func (spawned) Dispatch(t engine.Task)      { go t.Run() }
+func (spawned) Take(*engine.Mailbox) bool   { return true }
+func (spawned) Forget(*engine.Mailbox) bool { return false }
+func (spawned) Return(engine.Task)          {}
+func (spawned) Retake()                     {}

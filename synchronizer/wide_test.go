@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
+	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/guards"
@@ -58,7 +59,7 @@ const (
 )
 
 // Whatever the table, bodies of the fast path that conflict do not overlap, nor with those
-// that come by the kernel; while requests wait, are withdrawn and fail, the object is looked
+// that come by the scheduler; while requests wait, are withdrawn and fail, the object is looked
 // at, and restarted. Every request is accounted for.
 func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 	for seed := range uint64(12) {
@@ -205,7 +206,7 @@ func TestBodiesOfTheFastPathAreRunningLikeOthers(t *testing.T) {
 	for write.Waiting(o) == 0 {
 		runtime.Gosched()
 	}
-	require.Equal(t, []string{"stay", "stay"}, running(o), "the kernel knows them now")
+	require.Equal(t, []string{"stay", "stay"}, running(o), "the scheduler knows them now")
 	require.Equal(t, "conflicts with stay, running", o.Explain().Waiting[0].Reason.String())
 	state.leave <- none
 	require.NoError(t, soon(t, either(one, other)))

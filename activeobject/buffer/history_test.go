@@ -185,7 +185,7 @@ func check[S comparable](t *testing.T, next model[S], kinds []string, perform pe
 				cancel()
 				if r, ok := errors.AsType[*activeobject.RefusedError](err); ok {
 					out.fate = refused
-					if r.Reason.Behind != "" {
+					if r.Behind != "" {
 						out.fate = behind
 					}
 				} else if errors.Is(err, buffer.ErrClosed) {

@@ -208,7 +208,7 @@ func TestAReadWriteLockKeepsToItsRules(t *testing.T) {
 		future activeobject.Future[None]
 	}
 	for name, build := range kinds {
-		for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.Borrowed(), "kernel": activeobject.WithoutFastPath(), "pooled": activeobject.Pooled()} {
+		for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.Borrowed(), "scheduler": activeobject.WithoutFastPath(), "pooled": activeobject.Pooled()} {
 			t.Run(name+"/"+thread, func(t *testing.T) {
 				system := objecttest.NewSystem(t, objecttest.AllowWaiting())
 				rapid.Check(t, func(t *rapid.T) {

@@ -241,7 +241,7 @@ func opaque(t reflect.Type) bool {
 	case "sync", "context", "testing", "testing/synctest", "log", "log/slog", "reflect", "os", "net",
 		"internal/sync", "github.com/asynkron/protoactor-go/actor",
 		sluice + "activeobject", sluice + "activeobject/objecttest", sluice + "actor",
-		sluice + "mailbox", sluice + "mailbox/kernel", sluice + "guards":
+		sluice + "mailbox", sluice + "internal/engine", sluice + "guards":
 		return t.Kind() != reflect.Interface
 	case "time":
 		return t.Kind() == reflect.Struct && t != timeType // timers, locations

@@ -11,7 +11,6 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Fake is a client proxy without an object: it answers as the test says, and keeps
@@ -146,7 +145,7 @@ func (f *Fake[A, R]) Try(ctx context.Context, arg A) (none R, err error) {
 	case a.later == nil:
 		return a.now(ctx, arg)
 	}
-	err = &mailbox.RefusedError{Object: f.name, Reason: kernel.Refused{Operation: "request", Guard: "let go by the test"}}
+	err = &mailbox.RefusedError{Object: f.name, Operation: "request", Guard: "let go by the test"}
 	a.later.promise.Settle(none, err)
 	return none, err
 }

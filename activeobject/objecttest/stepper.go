@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -26,7 +27,7 @@ import (
 type Stepper struct {
 	t     testing.TB
 	mu    sync.Mutex
-	turns []mailbox.Task
+	turns []engine.Task
 	over  bool // the test
 }
 
@@ -48,7 +49,7 @@ func (s *Stepper) letGo() {
 }
 
 // Dispatch implements actor.Dispatcher: the task waits for its Step.
-func (s *Stepper) Dispatch(turn mailbox.Task) {
+func (s *Stepper) Dispatch(turn engine.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -95,14 +96,14 @@ func (s *Stepper) Step() bool { return s.StepAt(0) }
 // StepAt is Step for the object with the index i in Turns.
 func (s *Stepper) StepAt(i int) bool {
 	s.t.Helper()
-	return s.step(func(turns []mailbox.Task) int { return i })
+	return s.step(func(turns []engine.Task) int { return i })
 }
 
 // StepObject is Step for an object, if it wants a turn.
 func (s *Stepper) StepObject(o Object) bool {
 	s.t.Helper()
-	return s.step(func(turns []mailbox.Task) int {
-		return slices.IndexFunc(turns, func(turn mailbox.Task) bool { return nameOf(turn) == o.Name() })
+	return s.step(func(turns []engine.Task) int {
+		return slices.IndexFunc(turns, func(turn engine.Task) bool { return nameOf(turn) == o.Name() })
 	})
 }
 
@@ -115,7 +116,7 @@ func (s *Stepper) Run() (steps int) {
 	return steps
 }
 
-func (s *Stepper) step(choose func([]mailbox.Task) int) bool {
+func (s *Stepper) step(choose func([]engine.Task) int) bool {
 	s.t.Helper()
 	turn := s.take(choose)
 	if turn == nil {
@@ -142,7 +143,7 @@ func (s *Stepper) step(choose func([]mailbox.Task) int) bool {
 	return true
 }
 
-func (s *Stepper) take(choose func([]mailbox.Task) int) mailbox.Task {
+func (s *Stepper) take(choose func([]engine.Task) int) engine.Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := choose(s.turns)
@@ -155,14 +156,14 @@ func (s *Stepper) take(choose func([]mailbox.Task) int) mailbox.Task {
 }
 
 // nameOf returns the name of the object that a task is a turn of.
-func nameOf(turn mailbox.Task) string {
+func nameOf(turn engine.Task) string {
 	if o, ok := turn.(interface{ Name() string }); ok {
 		return o.Name()
 	}
 	return "?"
 }
 
-func explanation(turn mailbox.Task) string {
+func explanation(turn engine.Task) string {
 	if o, ok := turn.(interface{ Explain() mailbox.Snapshot }); ok {
 		return o.Explain().String()
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 func TestAStepIsOneBody(t *testing.T) {
@@ -179,7 +179,7 @@ func TestABodyThatRunsDoesNotHideWhoWaits(t *testing.T) {
 // crowd is a dispatcher of a user's.
 type crowd struct{ _ []int } // which cannot be compared
 
-func (c crowd) Dispatch(t mailbox.Task) { go t.Run() }
+func (c crowd) Dispatch(t engine.Task) { go t.Run() }
 
 func TestObjectsRunOnAnyDispatcher(t *testing.T) {
 	tank := newTank(t, activeobject.On(crowd{}))

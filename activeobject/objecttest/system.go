@@ -11,7 +11,6 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
-	"github.com/sluice-go/sluice/mailbox/kernel"
 )
 
 // Option adjusts what NewSystem makes.
@@ -92,7 +91,7 @@ func remaining(w mailbox.Waiting) bool { return !w.Leaving }
 
 // forsaken reports whether a request waits for what nobody is about to do.
 func forsaken(w mailbox.Waiting) bool {
-	return remaining(w) && (w.Reason.Cause == kernel.GuardFalse || w.Reason.Cause == kernel.NoRoom)
+	return remaining(w) && (w.Reason.Cause == mailbox.GuardFalse || w.Reason.Cause == mailbox.NoRoom)
 }
 
 func withoutTime(groups []string, a slog.Attr) slog.Attr {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -119,7 +120,7 @@ func patience(t testing.TB) time.Duration {
 }
 
 // bubbled reports whether the caller is in a bubble of testing/synctest.
-func bubbled() bool { return mailbox.Bubbled(mailbox.Now()) }
+func bubbled() bool { return engine.Bubbled(engine.Now()) }
 
 func names(objects []Object) string {
 	all := make([]string, len(objects))

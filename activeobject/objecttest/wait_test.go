@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
-	"github.com/sluice-go/sluice/mailbox/kernel"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // threads are the configurations that differ in who runs bodies.
@@ -52,7 +52,7 @@ func TestWhoIsWaitedForHasBeenAskedAndSaysWhatFor(t *testing.T) {
 				all.Go(func() { drain.Call(background, tank, none) })
 				objecttest.Waiting(t, tank, drain, i+1)
 				for _, w := range tank.Explain().Waiting {
-					require.Equal(t, kernel.GuardFalse, w.Reason.Cause)
+					require.Equal(t, mailbox.GuardFalse, w.Reason.Cause)
 				}
 			}
 			fill.Call(background, tank, 20)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
-	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // request is an operation with an argument, which runs on a state without an object.
@@ -55,7 +55,7 @@ type answer struct {
 func (r request[T]) body(s *T, a *answer) {
 	defer func() {
 		if !a.returned {
-			a.panicked = mailbox.Panicked(recover())
+			a.panicked = engine.Panicked(recover())
 		}
 	}()
 	a.value, a.err = r.op.Body(s, context.Background(), r.arg)

@@ -1,0 +1,172 @@
+package engine
+
+import "iter"
+
+// An object that is restarted waits until its children have ended, and they do not
+// end before their bodies have returned. To whoever looks for circles these bodies are
+// in the way of its requests, like one of its own: those of the children, and of theirs,
+// as the children wait for them.
+//
+//	child.visit ──waits for──► parent.visit ──held up by──► the restart of parent
+//	     ▲                                                          │
+//	     └──────────────────────waits for───────────────────────────┘
+//
+// The circle may be closed by the body that begins to wait, like any other; it sees
+// the wait for the children as long as suspension.children is set. Or the wait for the
+// children closes it, which nobody can refuse: then the bodies are told that wait for
+// the object in such a circle (see closes). All of that happens under graph, so that one
+// of the two sees the other.
+//
+// A stop makes no such circle, as nobody waits at an object that has been stopped. That
+// an actor that is no object is among the children, Sluice does not know; nor what it
+// waits for.
+
+// within yields the plugs of the objects that are below the object of p in the tree of
+// supervision and have not ended. The caller holds graph.
+func (p *Plug) within() iter.Seq[*Plug] {
+	return func(yield func(*Plug) bool) { p.visit(yield) }
+}
+
+func (p *Plug) visit(yield func(*Plug) bool) bool {
+	for _, child := range p.children {
+		if !yield(child) || !child.visit(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// Belongs says that p is the plug of the object with the mailbox, and is about to be
+// that of a child of the parent's; nil stands for an actor that is no object, or nobody.
+// It is called before anybody can send p anything.
+func (p *Plug) Belongs(box *Mailbox, parent *Plug) { p.box, p.parent = box, parent }
+
+// born makes p one of its parent's. Protoactor makes the actor a child of the parent's
+// while its context is held, and forgets it when it handles the Terminated; so does this.
+func (p *Plug) born() {
+	if p.parent == nil {
+		return
+	}
+	graph.Lock()
+	defer graph.Unlock()
+	if p.parent.children == nil {
+		p.parent.children = map[string]*Plug{}
+	}
+	p.parent.children[p.self().Id] = p
+}
+
+// died forgets the child with the id.
+func (p *Plug) died(id string) {
+	graph.Lock()
+	defer graph.Unlock()
+	delete(p.children, id)
+}
+
+// awaits says whether the object waits for the end of its children.
+func (p *Plug) awaits(children bool) {
+	if p.box == nil {
+		return
+	}
+	graph.Lock()
+	set := p.box.awaits(p, children)
+	var told []wait
+	if set && children {
+		told = p.box.closes()
+	}
+	graph.Unlock()
+	for _, w := range told {
+		w.tell()
+	}
+}
+
+// awaits is Plug.awaits for the object; it reports false if that changes nothing. The
+// caller holds graph.
+func (m *Mailbox) awaits(p *Plug, children bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.suspended()
+	if s == nil || children == (s.children != nil) {
+		return false
+	}
+	if s.children = nil; children {
+		s.children = p
+		restarts++
+	} else {
+		restarts--
+	}
+	return true
+}
+
+// wait is one that has been found to be in a circle, and has ended with that. Its
+// body is still to be told.
+type wait struct {
+	by  quitter
+	err error
+}
+
+func (w wait) tell() { w.by.doom(w.err) }
+
+// closes ends the waits for the object that are in a circle now, though they were not when
+// they began: as it waits for the end of its children, or for what doubt is about. It returns
+// those that are still to be told. The caller holds graph.
+//
+// There was no circle before, so each leads through the object, and thus through a wait
+// for one of its requests by somebody that one of these is held up by, or is itself. When
+// these have ended there is none again.
+func (m *Mailbox) closes() (told []wait) {
+	var all []edge // from bodies that somebody below is held up by, or is
+	frames := map[*Frame]bool{}
+	boxes := map[*Mailbox]bool{m: true}
+	joins := map[*Join]bool{}
+	var follow func(*Frame)
+	into := func(box *Mailbox) {
+		if box != nil && !boxes[box] {
+			boxes[box] = true
+			for _, f := range box.frames(nil) {
+				follow(f)
+			}
+		}
+	}
+	follow = func(f *Frame) {
+		if frames[f] || f.node == nil || f.over.Load() {
+			return
+		}
+		frames[f] = true
+		for _, e := range f.node.waits {
+			all = append(all, e)
+			if end, ok := e.goal.(*ending); ok {
+				into(end.box)
+			}
+			clear(joins)
+			e.goal.walk(joins, func(r *Request) { into(r.box.Load()) })
+		}
+		for _, g := range f.node.below {
+			follow(g)
+		}
+	}
+	for _, f := range m.frames(nil) {
+		follow(f)
+	}
+	for _, e := range all {
+		clear(joins)
+		here := []*Request(nil)
+		e.goal.walk(joins, func(r *Request) {
+			if r.box.Load() == m {
+				here = append(here, r)
+			}
+		})
+		if end, ok := e.goal.(*ending); len(here) == 0 && !(ok && end.box == m) {
+			continue
+		}
+		if by := e.quitter(); by != nil {
+			if err := e.from.check(e.goal, by); err != nil {
+				told = append(told, wait{by, err})
+			}
+			continue
+		}
+		for _, r := range here {
+			r.alarm() // that of the edge among them
+		}
+	}
+	return told
+}

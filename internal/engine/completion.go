@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// Completion is the end of something that others wait for. It comes once, and
+// then for good. Some wait for it by a channel that is made when it is first
+// asked for; others leave a continuation. The zero Completion is yet to come, and
+// costs a word as long as nobody waits.
+//
+// The word holds nil, then perhaps the waiters, and in the end over. It becomes
+// over by one swap, so only one completer finds what was there before. What the
+// completer wrote until then happens before whatever those do who load over from
+// the word, and, as he takes the waiters' lock only afterwards, before whatever
+// those do who find waiters.over set: both may read the result.
+type Completion struct {
+	word atomic.Pointer[waiters]
+}
+
+// waiters are those who wait for one completion. They register under mu, either
+// before the completer comes, who then finds them, or after, and then they find
+// over set. So nobody is missed, and nobody told twice.
+type waiters struct {
+	mu          sync.Mutex
+	over        bool
+	done        chan struct{}
+	first, last *Continuation
+}
+
+// over is what the word of a completion points to that has come.
+var over = func() *waiters {
+	w := &waiters{over: true, done: make(chan struct{})}
+	close(w.done)
+	return w
+}()
+
+// Continuation is what is to be done after a completion.
+type Continuation struct {
+	do         func(*Turn)
+	at         *waiters
+	prev, next *Continuation
+}
+
+// Settled reports whether the completion has come.
+func (c *Completion) Settled() bool { return c.word.Load() == over }
+
+// Done returns a channel that is closed when the completion has come.
+func (c *Completion) Done() <-chan struct{} {
+	w := c.waiters()
+	if w == over {
+		return over.done
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.over:
+		return over.done // the completer has closed w.done, if there was one
+	case w.done == nil:
+		w.done = make(chan struct{})
+	}
+	return w.done
+}
+
+// Then leaves a continuation, to be done once, on a worker, after the completion
+// has come: several in the order in which they were left. If it has come already
+// Then returns nil, and it is for the caller to carry on.
+func (c *Completion) Then(do func(*Turn)) *Continuation {
+	w := c.waiters()
+	if w == over {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return nil
+	}
+	k := &Continuation{do: do, at: w, prev: w.last}
+	if w.last == nil {
+		w.first = k
+	} else {
+		w.last.next = k
+	}
+	w.last = k
+	return k
+}
+
+// Drop makes a completion forget a continuation, unless it has come already. It is
+// called at most once.
+func (k *Continuation) Drop() {
+	w := k.at
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return // the list belongs to a turn
+	}
+	if k.prev == nil {
+		w.first = k.next
+	} else {
+		k.prev.next = k.next
+	}
+	if k.next == nil {
+		w.last = k.prev
+	} else {
+		k.next.prev = k.prev
+	}
+}
+
+// waiters returns the waiters, or over.
+func (c *Completion) waiters() *waiters {
+	w := c.word.Load()
+	if w == nil {
+		w = new(waiters)
+		if !c.word.CompareAndSwap(nil, w) {
+			w = c.word.Load() // it never becomes nil again
+		}
+	}
+	return w
+}
+
+// complete makes the completion come and wakes those who wait at the channel. It
+// returns the continuations, which are the caller's to see to. Only the first call
+// has an effect.
+func (c *Completion) complete() (first, last *Continuation) {
+	w := c.word.Swap(over)
+	if w == nil || w == over {
+		return nil, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	if w.done != nil {
+		close(w.done)
+	}
+	first, last = w.first, w.last
+	w.first, w.last = nil, nil
+	return first, last
+}
+
+// await waits for the completion, which is that of the goal, or the end of the
+// context.
+func (c *Completion) await(ctx context.Context, goal Awaited) (err error) {
+	if c.Settled() {
+		return nil
+	}
+	var doomed <-chan error
+	if chain := ChainOf(ctx); chain != nil {
+		v, err := chain.enter(goal, nil)
+		defer chain.leave(goal, v)
+		switch {
+		case err != nil && c.Settled():
+			return nil
+		case err != nil:
+			return err
+		case v != nil:
+			doomed = v.doomed
+		}
+	}
+	select {
+	case <-c.Done():
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case err = <-doomed:
+	}
+	if c.Settled() {
+		return nil
+	}
+	return err
+}
+
+// Turn is a worker's turn at continuations, which it runs one after another. What
+// follows from one of them in turn joins the end of the line instead of the stack,
+// however long the chain.
+type Turn struct {
+	workers     Dispatcher
+	first, last *Continuation
+
+	// The request that it began with, if any, and where that was.
+	of *Request
+	at *Mailbox
+}
+
+// follow has a worker do what follows from the completion that has just come. It
+// only hands over, so that it may be called by the owner of an object.
+func follow(first, last *Continuation, workers Dispatcher) {
+	if first != nil {
+		workers.Dispatch(&Turn{workers: workers, first: first, last: last})
+	}
+}
+
+// Workers returns whose worker's turn it is.
+func (t *Turn) Workers() Dispatcher { return t.workers }
+
+// Run implements Task.
+func (t *Turn) Run() {
+	finished := false
+	defer func() {
+		if !finished { // one has left through runtime.Goexit; the others go on elsewhere
+			t.workers.Dispatch(t)
+		}
+	}()
+	for t.first != nil {
+		k := t.first
+		if t.first = k.next; t.first == nil {
+			t.last = nil
+		}
+		k.do(t)
+	}
+	finished = true
+}
+
+// Complete makes the completion of j come. What follows from it is done later in
+// the turn. A nil turn is for a completion that nobody else has heard of yet, so
+// that nothing can follow.
+func (t *Turn) Complete(j *Join) {
+	first, last := j.complete()
+	j.parts.Store(nil) // a long chain of futures is not to keep its beginning
+	switch {
+	case first == nil:
+	case t.first == nil:
+		t.first, t.last = first, last
+	default:
+		t.last.next, t.last = first, last
+	}
+}

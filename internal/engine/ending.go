@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// ending is the end of an object, as a body waits for it that closes the object: that comes
+// when all bodies have returned that run there. Those that wait there and can start are served
+// before, and each of them that waits in turn sees the edge of this wait.
+type ending struct {
+	box   *Mailbox
+	hears chan error // why it will not come
+}
+
+// AwaitEnd waits until the object has ended, which end brings about, returning what is closed
+// then, or the context has ended; then the context's error is returned. It fails with *DeadlockError
+// if the object ends only when the caller has gone on: before end is called, and so
+// with nothing done; or later, as the object is restarted and waits for its children.
+func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{})) error {
+	e := &ending{box: m, hears: make(chan error, 1)}
+	if chain := ChainOf(ctx); chain != nil {
+		// The edge is drawn before the end begins. A body that waits by then is seen here; one
+		// that begins to wait later sees the edge.
+		_, err := chain.enter(e, e)
+		defer chain.leave(e, nil)
+		if err != nil {
+			return err
+		}
+	}
+	idle := end()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+	case err := <-e.hears:
+		return err
+	}
+	select {
+	case <-idle:
+		return nil
+	default:
+		return ctx.Err()
+	}
+}
+
+// quit implements quitter.
+func (e *ending) quit() bool { return true }
+
+// doom implements quitter.
+func (e *ending) doom(err error) { e.hears <- err }
+
+func (e *ending) walk(map[*Join]bool, func(*Request)) {}
+
+func (e *ending) seek(edge *edge, _ map[*Join]bool) { edge.to(e.box) }
+
+// vertex returns all that runs at the object, even where requests wait for some of it only.
+func (e *ending) vertex(s *search) *vertex { return s.ofSite(site{box: e.box}) }
+
+func (e *ending) way(s *search, to *vertex, body string) {
+	s.links = append(s.links, mailbox.Link{Body: body, For: e.String()})
+	s.through(to)
+}
+
+// String names it in explanations.
+func (e *ending) String() string { return "the end of " + e.box.host.Name() }
+
+// why returns what keeps the object from ending, and whether anything does.
+func (e *ending) why() (why mailbox.Reason, pending bool) {
+	m := e.box
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if why.Cause = mailbox.Conflict; m.suspended() != nil {
+		why.Cause = mailbox.Suspended
+	}
+	if k := m.queues.Load(); k != nil {
+		for op, o := range m.config.Rules.Operations {
+			if k.RunsOf(op) > 0 {
+				why.Conflicts = append(why.Conflicts, o.Name)
+			}
+		}
+	}
+	return why, why.Cause == mailbox.Suspended || why.Conflicts != nil
+}

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// chunk is how many waiting requests are inspected without letting anybody
+// else in between: some tens of microseconds' worth.
+const chunk = 256
+
+// spare is for how many more than are counted room is made at first, as some may come.
+const spare = 16
+
+// Explain returns what runs and what waits at the object, and why. It asks no
+// guard and waits for no body. It notes what runs, so that the next one knows it again: see
+// sighting. Of very many waiting requests it inspects some at
+// a time, so that the object can work in between; requests that come or go
+// meanwhile may be missing, those that wait throughout are not.
+func (m *Mailbox) Explain() mailbox.Snapshot {
+	now := Now()
+	ops := m.config.Rules.Operations
+	expected := 0
+	for op := range ops {
+		expected += m.Queued(op)
+	}
+	if expected > 0 { // or else the object is idle, as most are, and needs no room
+		expected += spare
+	}
+	room := make([]mailbox.Waiting, expected)
+	s := mailbox.Snapshot{Object: m.host.Name(), Running: []mailbox.Running{}, Waiting: room[:0]}
+
+	m.mu.Lock()
+	s.Stopped = m.closed != nil
+	if halt := m.suspended(); halt != nil {
+		if s.Suspended = "on request"; halt.failure != nil {
+			s.Suspended = halt.failure.Error()
+		}
+		if halt.children != nil {
+			s.Suspended = "its restart waits for the end of its children"
+		}
+	}
+	runs := m.sight(now)
+	k := m.queues.Load()
+	if k == nil {
+		m.mu.Unlock()
+		return s
+	}
+	s.Step = k.Step()
+	if len(runs) == 0 && !k.Waits() {
+		m.mu.Unlock()
+		return s
+	}
+	c := k.Inspect()
+	n := 0
+	for c.Next(min(chunk, len(room)-n), func(kr *mailbox.Request, position int) {
+		m.describe(kr.Record.(*Request), &room[n], position, now)
+		n++
+	}) {
+		m.mu.Unlock()
+		// Whoever waits for mu is first, and room is made while it is free.
+		runtime.Gosched()
+		if n == len(room) {
+			room = append(room, make([]mailbox.Waiting, chunk)...)
+		}
+		m.mu.Lock()
+	}
+	c.Close()
+	m.mu.Unlock()
+	s.Waiting = room[:n]
+
+	s.Running = m.waitsOf(runs)
+	return s
+}
+
+// waitsOf returns the bodies that run with what they wait for.
+func (m *Mailbox) waitsOf(runs []run) []mailbox.Running {
+	all := make([]mailbox.Running, len(runs))
+	if len(runs) == 0 {
+		return all
+	}
+	graph.Lock()
+	defer graph.Unlock()
+	for i, r := range runs {
+		all[i] = r.Running
+		all[i].Waits = r.frame.far(map[*Mailbox]bool{m: true})
+	}
+	return all
+}
+
+// describe says of a request that waits what there is to say, in w, which is zero: of very
+// many, copying it would take longer than finding it out. The caller holds mu.
+func (m *Mailbox) describe(r *Request, w *mailbox.Waiting, position int, now time.Duration) {
+	k := m.scheduler()
+	w.Operation, w.Arrival, w.Position = m.config.Rules.Operations[r.Op].Name, r.Arrival(), position
+	w.Outside, w.Thread, w.Leaving = r.State() != mailbox.StateInside, r.thread() != nil, r.gone() != nil
+	w.Age, w.Bypassed = max(now-r.since, 0), k.Bypassed(&r.Request)
+	m.because(k, r, &w.Reason)
+}
+
+// far follows what the body, or one that it has called, waits for now. The caller holds graph, so that the
+// edges stand; whether a request at the other end still waits is looked up
+// there.
+func (f *Frame) far(seen map[*Mailbox]bool) (out []mailbox.Far) {
+	if f == nil || f.node == nil {
+		return nil
+	}
+	follow := func(far mailbox.Far, box *Mailbox, at site) {
+		if !seen[box] {
+			seen[box] = true
+			for _, g := range at.frames(nil) {
+				far.Behind = append(far.Behind, g.far(seen)...)
+			}
+		}
+		out = append(out, far)
+	}
+	for _, e := range f.node.waits {
+		if end, ok := e.goal.(*ending); ok {
+			if reason, pending := end.why(); pending {
+				follow(mailbox.Far{Request: end.String(), Reason: reason}, end.box, site{box: end.box})
+			}
+			continue
+		}
+		e.goal.walk(map[*Join]bool{}, func(w *Request) {
+			if w.box.Load() == nil {
+				return // one of several that has not been handed in
+			}
+			if reason, pending := w.why(); pending {
+				box := w.box.Load()
+				follow(mailbox.Far{Request: w.String(), Reason: reason}, box, w.site(box))
+			}
+		})
+	}
+	for _, g := range f.node.below {
+		if !g.over.Load() {
+			out = append(out, g.far(seen)...)
+		}
+	}
+	return out
+}
+
+// why returns why the request waits, and whether it has not ended.
+func (r *Request) why() (mailbox.Reason, bool) {
+	m := r.lock()
+	defer m.mu.Unlock()
+	if r.Waits() {
+		var why mailbox.Reason
+		m.because(m.scheduler(), r, &why)
+		return why, true
+	}
+	return mailbox.Reason{}, r.State() == mailbox.StateRunning
+}
+
+// because is Scheduler.Explain, with who has the threads that the scheduler knows nothing of. The
+// caller holds mu.
+func (m *Mailbox) because(k *mailbox.Scheduler, r *Request, why *mailbox.Reason) {
+	k.Explain(&r.Request, why)
+	if why.Threads != "" {
+		if t, ok := m.config.Fan.Threads.(Keeper); ok {
+			why.Threads = t.Taken()
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package engine
+
+import "context"
+
+// What becomes of a request that has been granted, and what its caller finds, for tests that take
+// these steps one by one.
+const (
+	Own      = own
+	Done     = done
+	Returned = returned
+)
+
+// HandIn is Call without the wait, at an object that fans out.
+func (m *Mailbox) HandIn(r *Request) {
+	r.Prepare(context.Background(), Now())
+	m.mu.Lock()
+	owner := m.engage()
+	m.arrive(r, "")
+	m.serveIf(owner, nil, 0)
+}
+
+func (m *Mailbox) Grant(r *Request)   { r.at(m); m.grant(r) }
+func (m *Mailbox) RunLent(r *Request) { m.runLent(r) }
+func (m *Mailbox) Unbegun() int32     { return m.fanned().unbegun.Load() }
+func (r *Request) Begin() uint32      { <-r.wake; return r.begin() }
+func (r *Request) Borrow() bool       { return r.borrow() }
+func (r *Request) Leave(s uint32)     { r.leave(s) }
+
+// Awaited reports whether the caller of r, which has been lent, has come.
+func (r *Request) Awaited() bool { return r.stage.Load() == awaited }
+
+// AtRest reports whether r can be used for another call: nobody else will touch it.
+func (r *Request) AtRest() bool { return r.stage.Load() == own && len(r.wake) == 0 }
+
+// Looked returns how much has been looked at so far in searches for circles.
+func Looked() int {
+	graph.Lock()
+	defer graph.Unlock()
+	return looked
+}
+
+// Edges returns how many requests bodies wait for, each as often as that is so, and how many of the
+// waits may come to follow from others; and how many objects wait for their children.
+func Edges() (sum, unknown, restarting int) {
+	graph.Lock()
+	defer graph.Unlock()
+	for _, n := range sought {
+		sum += n
+	}
+	return sum, loose, restarts
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// observer is told of every change of the load until it has seen enough.
+type observer struct {
+	told func(mailbox.Load) (enough bool)
+}
+
+// Observe has f told the load of the object, now and after every change, until it
+// reports that it has seen enough, or stop is called. F is called with the scheduling
+// exclusion held: it must be quick, not panic, and neither call the object nor stop
+// the observation. It may ask Queued and Waiting.
+//
+// An object that is observed has no fast path, so that there is no change that goes
+// unseen: from here on nobody takes it without mu, and whoever has it already finds
+// engaged set when he lets go, and comes by way of Yield. It is open again when the
+// object is next given back without an observer.
+func (m *Mailbox) Observe(f func(mailbox.Load) (enough bool)) (stop func()) {
+	o := &observer{f}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	x := m.special()
+	x.observers = append(x.observers, o)
+	m.closeFastPath()
+	m.changed()
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		x.observers = slices.DeleteFunc(x.observers, func(other *observer) bool { return other == o })
+		m.reopen()
+	}
+}
+
+// observed reports whether somebody observes the object. The caller holds mu.
+func (m *Mailbox) observed() bool {
+	x := m.extras.Load()
+	return x != nil && len(x.observers) > 0
+}
+
+// closeFastPath keeps everybody from taking the object but by mu, and makes an
+// owner who has done so come by mu. The caller holds mu.
+func (m *Mailbox) closeFastPath() {
+	if m.config.Fan != nil {
+		if m.engage() {
+			m.release()
+		}
+		return
+	}
+	for {
+		w := m.Word.Load()
+		switch {
+		case w&held == 0:
+			if m.Word.CompareAndSwap(w, w|slow) {
+				return
+			}
+		case w&engaged != 0:
+			return // release sees that the object is observed
+		case m.Word.CompareAndSwap(w, w|engaged):
+			m.scheduler().Begin(int(w >> opShift & 0xffff))
+			return
+		}
+	}
+}
+
+// reopen opens the fast path of an object that is not observed any more, if it is
+// free and nobody waits; else release does. The caller holds mu.
+func (m *Mailbox) reopen() {
+	w, k := m.Word.Load(), m.queues.Load()
+	if m.config.Fan != nil {
+		if !m.observed() && m.engage() {
+			m.release()
+		}
+		return
+	}
+	if w&held == 0 && !m.observed() && (k == nil || !k.Waits()) {
+		m.Word.CompareAndSwap(w, m.rest())
+	}
+}
+
+// changed tells the observers. It is called where the load has changed, by the
+// holder of mu, who is about to let go of it.
+func (m *Mailbox) changed() {
+	if m.observed() {
+		m.tell()
+	}
+}
+
+func (m *Mailbox) tell() {
+	l := m.load()
+	x := m.extras.Load()
+	x.observers = slices.DeleteFunc(x.observers, func(o *observer) bool { return o.told(l) })
+	m.reopen()
+}
+
+// load returns the load of the object. The caller holds mu.
+func (m *Mailbox) load() (l mailbox.Load) {
+	held := m.Word.Load()&held != 0
+	if k := m.queues.Load(); k != nil {
+		for op := range m.config.Rules.Operations {
+			l.Waiting += k.Queued(op)
+		}
+		for range k.Running() {
+			l.Running++
+		}
+		for _, n := range k.Unseen() {
+			l.Running += n
+		}
+	}
+	// While a body runs at an active object, nothing is left to decide.
+	l.Deciding = held && (l.Running == 0 || m.config.Fan != nil)
+	return l
+}

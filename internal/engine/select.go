@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Selection is a call that waits at several objects at once, for the first that
+// can run it.
+//
+// Which one that is is decided by one compare-and-swap, of whoever is about to
+// start a request and has the exclusion of its object: an owner starts it only if
+// he has claimed the selection for it. So no two of the requests ever start,
+// whatever their objects do at the same time. The winner's thread then takes the
+// others out of their queues, before the body runs and before the caller is told;
+// an owner who meets one of them in between drops it. So whoever can know that one
+// has been chosen finds the others gone.
+//
+// Nothing fails between the claim and the start, or else no case could be chosen any more: an
+// owner claims in the last question that the scheduler asks (see scheduler.grant), and the start
+// follows under the same hold of mu. So a winner has started, or failed; and if it waits it has
+// been requeued.
+//
+// Claiming includes those that are still to be handed in. The caller looks at the winner
+// in the step in which he hands in a request, and the winner's thread takes the mu of
+// every object, whether the request is there already or not: either it comes later
+// and finds the request, or its claim came first and is seen.
+type Selection struct {
+	winner   atomic.Pointer[Request]
+	requests []*Request    // not changed from the first arrival on
+	wake     chan struct{} // of all of them; the winner's token
+	doomed   error         // why somebody else made the caller give up; written before the token
+	watched  bool          // the requests' contexts may end before the caller's
+}
+
+// nobody is the winner of a selection that its caller has given up.
+var nobody = new(Request)
+
+// claim reports whether r may run, and lets no other of its selection run then.
+func (r *Request) claim() bool {
+	s := r.selection()
+	return s == nil || s.winner.CompareAndSwap(nil, r) || s.winner.Load() == r
+}
+
+// lost reports whether r will never run, as another of its selection does.
+func (r *Request) lost() bool {
+	s := r.selection()
+	if s == nil {
+		return false
+	}
+	w := s.winner.Load()
+	return w != nil && w != r
+}
+
+// retire takes the others of r's selection, which r has won, out of their queues.
+// It is called without mu, and takes that of one other mailbox at a time, which is
+// never held for long.
+func (r *Request) retire() {
+	if s := r.selection(); s != nil {
+		s.clear(r)
+	}
+}
+
+// clear takes all requests but one back from their objects, which do not look at
+// them any more when it returns.
+func (s *Selection) clear(but *Request) {
+	for _, other := range s.requests {
+		if other != but {
+			other.lock().drop(other)
+		}
+	}
+}
+
+// drop lets the scheduler forget a request that has lost. It may have failed, and that
+// not been told, as the owner tells one at a time: then nobody will be told. It is
+// called with mu held, and releases it.
+func (m *Mailbox) drop(r *Request) {
+	k := m.queues.Load()
+	switch {
+	case k == nil:
+		m.mu.Unlock()
+	case k.Withdraw(&r.Request):
+		m.dismiss(r)
+		m.reconsider()
+	default:
+		if k.Drop(&r.Request) {
+			m.dismiss(r)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// expire ends the wait of one request of a selection whose own context has ended: it
+// is chosen, and fails. One that has not arrived looks at its context when it does.
+func (r *Request) expire() {
+	m := r.lock()
+	if !r.Waits() || r.committed || !r.claim() {
+		m.mu.Unlock()
+		return
+	}
+	m.remove(r)
+	r.retire()
+	r.lapse(r.ctx.Err())
+	r.settle()
+}
+
+// quit lets none of the requests run, unless one has been claimed.
+func (s *Selection) quit() bool {
+	if !s.winner.CompareAndSwap(nil, nobody) {
+		return false
+	}
+	s.clear(nil)
+	return true
+}
+
+// quit implements quitter: the caller gives up, also if one has been claimed, but waits: it has
+// been requeued, and remains the winner.
+func (c *choice) quit() bool {
+	s := c.of
+	if s.quit() {
+		return true
+	}
+	w := s.winner.Load()
+	return w != nobody && w.quit()
+}
+
+// doom implements quitter.
+func (c *choice) doom(err error) {
+	s := c.of
+	if w := s.winner.Load(); w != nobody {
+		w.doom(err)
+		return
+	}
+	s.doomed = err
+	s.wake <- struct{}{}
+}
+
+// choice is what the caller of a selection waits for.
+type choice struct{ Join }
+
+// Begin makes s ready for the requests of another call.
+func (s *Selection) Begin() {
+	if s.wake == nil {
+		s.wake = make(chan struct{}, 1)
+	}
+	s.winner.Store(nil)
+	s.watched, s.doomed = false, nil
+}
+
+// Add makes r one of the requests, to be handed in at the box. Its context may be
+// derived from the caller's; then own says so, and the record must not be used for
+// another request.
+func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.Duration, own bool) {
+	r.box.Store(box)
+	r.special().sel, r.wake, r.tokens = s, s.wake, true
+	r.Prepare(ctx, now)
+	s.requests = append(s.requests, r)
+	s.watched = s.watched || own
+}
+
+// Select hands in the requests, of which one is to run, and waits until it has
+// ended; or until the context has, and then none of them ever runs. It returns the
+// number of the one that has run, or has failed; or -1 and the context's error, or
+// *DeadlockError. Those that come first are handed in first, and if one can run at
+// once the later ones are not handed in.
+func (s *Selection) Select(ctx context.Context) (int, error) {
+	s.handIn()
+	if w := s.winner.Load(); w == nil || !w.ended {
+		if err := s.wait(ctx, ChainOf(ctx)); err != nil {
+			return -1, err
+		}
+	}
+	won := s.winner.Load()
+	won.follow()
+	if won.lapsed&early != 0 {
+		if err := ctx.Err(); err != nil {
+			return -1, err
+		}
+	}
+	return slices.Index(s.requests, won), nil
+}
+
+// Clear lets go of the requests.
+func (s *Selection) Clear() {
+	for _, r := range s.requests {
+		if r.unwatch != nil {
+			r.unwatch()
+			r.unwatch = nil
+		}
+	}
+	clear(s.requests)
+	s.requests = s.requests[:0]
+}
+
+// handIn hands in the requests until one has been claimed.
+func (s *Selection) handIn() {
+	for _, r := range s.requests {
+		m := r.box.Load()
+		m.mu.Lock()
+		if s.winner.Load() != nil {
+			m.mu.Unlock()
+			return
+		}
+		if err := m.turnsAway(r); err != nil {
+			if m.closed == nil {
+				r.lapses()
+			}
+			m.mu.Unlock()
+			if r.claim() {
+				r.retire()
+				r.fail(err)
+				r.ended = true
+			}
+			return
+		}
+		owner := m.engage()
+		m.arrive(r, "")
+		switch {
+		case !owner:
+			m.mu.Unlock()
+		case m.config.Dispatcher != nil:
+			m.mu.Unlock()
+			m.config.Dispatcher.Dispatch(m)
+		default:
+			m.serve(r, 0, false)
+		}
+	}
+}
+
+// wait waits for the token of the winner, or for the object, to run it.
+func (s *Selection) wait(ctx context.Context, chain *Frame) error {
+	if chain != nil {
+		all := choice{Join{of: s}}
+		parts := make([]Awaited, len(s.requests))
+		for i, r := range s.requests {
+			parts[i] = r
+		}
+		all.Of(true, parts...)
+		v, err := chain.enter(&all, &all)
+		defer chain.leave(&all, v)
+		if err != nil {
+			if w := s.winner.Load(); w != nobody {
+				w.fail(err)
+				w.ended = true
+				return nil
+			}
+			return err
+		}
+	}
+	select {
+	case <-s.wake:
+	case <-ctx.Done():
+		if s.quit() {
+			return ctx.Err()
+		}
+		// One has been claimed. It waits nevertheless if it has been requeued.
+		w := s.winner.Load()
+		if w != nobody && w.box.Load().Withdraw(w) {
+			w.lapse(ctx.Err())
+			w.ended = true
+			return nil
+		}
+		<-s.wake
+	}
+	r := s.winner.Load()
+	if r == nobody {
+		return s.doomed
+	}
+	m := r.box.Load()
+	m.told(r, chain)
+	m.wait(r) // if it has been requeued there
+	return nil
+}
+
+// Forsake is Request.Forsake for the winner of a selection, or gives it up.
+func (s *Selection) Forsake() {
+	if s.quit() {
+		return
+	}
+	if w := s.winner.Load(); w != nobody {
+		w.Forsake()
+		s.clear(w) // also if it will not run
+	}
+}

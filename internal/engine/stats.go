@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// extras is what only some objects have: those that count, are watched, suspended or
+// observed, or have been. All others find that out by one look.
+type extras struct {
+	fast  []fastCounts        // per operation, if the object counts
+	waits []mailbox.Histogram // per operation, if it measures; guarded by mu
+	timer *time.Timer         // for the next look, if there is a watchdog; guarded by mu
+
+	observers  []*observer // guarded by mu
+	suspension *suspension // why nothing starts; guarded by mu
+	fanned     *fanned     // of an object that fans out; guarded by mu
+}
+
+// special returns the object's extras, which it has from now on. The caller holds mu.
+func (m *Mailbox) special() *extras {
+	x := m.extras.Load()
+	if x == nil {
+		x = &extras{}
+		m.extras.Store(x)
+	}
+	return x
+}
+
+// fastCounts are the counts of what the scheduler does not see.
+type fastCounts struct{ starts, asked atomic.Uint64 }
+
+// Count counts, at an object that does, a request that found it idle: whether it
+// ran, and how often guards were asked by it.
+func (m *Mailbox) Count(op int, ran bool, asked int) {
+	x := m.extras.Load()
+	if x == nil || x.fast == nil {
+		return
+	}
+	c := &x.fast[op]
+	if ran {
+		c.starts.Add(1)
+	}
+	c.asked.Add(uint64(asked))
+}
+
+// measure notes that r starts after its wait. The caller holds mu.
+func (m *Mailbox) measure(r *Request) {
+	m.extras.Load().waits[r.Op].Add(Now() - r.since)
+}
+
+// wholly reports whether every start and evaluation is counted: the object counts those of
+// requests that find it idle, or these go through the scheduler like all others.
+func (c *Config) wholly() bool { return c.Counted || c.rest&slow != 0 && !c.hasLanes }
+
+// Stats returns the counts of an operation. It waits for no body.
+func (m *Mailbox) Stats(op int) mailbox.Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.queues.Load()
+	if k == nil {
+		k = mailbox.New(m.config.Rules, m.host) // which has seen no request
+	}
+	s := k.Stats(op)
+	x := m.extras.Load()
+	switch {
+	case !m.config.wholly():
+		s.Starts, s.Evaluations = mailbox.NotCounted, mailbox.NotCounted
+	case x != nil && x.fast != nil:
+		s.Starts += mailbox.Count(x.fast[op].starts.Load())
+		s.Evaluations += mailbox.Count(x.fast[op].asked.Load())
+	}
+	if x != nil && x.waits != nil {
+		s.WaitingTimes = append(mailbox.Histogram{}, x.waits[op]...)
+	}
+	return s
+}

@@ -1,0 +1,62 @@
+package mailbox
+
+// Event is a line of a scheduler's log.
+type Event struct {
+	Kind EventKind
+	// Op is the number of the operation; -1 of what is done to the object.
+	Op int
+	// Arrival is the request's place in the order of arrivals; 0 stands for one
+	// that found the object idle, or, of an answer, for everybody who waits for the
+	// operation.
+	Arrival uint64
+	// FalsePart is the part of the guard that is false, of an answer; empty if
+	// the guard holds.
+	FalsePart string
+}
+
+// EventKind is what happened.
+type EventKind uint8
+
+const (
+	// Arrived: the request came.
+	Arrived EventKind = iota
+	// Answered: the guard was asked.
+	Answered
+	// Started: the request runs from now on.
+	Started
+	// Ended: it runs no more, or was declined.
+	Ended
+	// Abandoned: it had not begun, and never will.
+	Abandoned
+	// Withdrawn: it left its queue without having run.
+	Withdrawn
+	// Failing: it left its queue, and is to fail.
+	Failing
+	// Reranked: it was given another rank.
+	Reranked
+	// Held: nothing starts until the object is freed.
+	Held
+	// Freed: requests may start again.
+	Freed
+)
+
+// String implements fmt.Stringer.
+func (e EventKind) String() string {
+	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed"}[e]
+}
+
+func (k *Scheduler) logObject(kind EventKind) { k.log(kind, -1, nil, "") }
+
+func (k *Scheduler) log(kind EventKind, op int, r *Request, falsePart string) {
+	if k.rules.Log != nil {
+		k.tell(kind, op, r, falsePart)
+	}
+}
+
+func (k *Scheduler) tell(kind EventKind, op int, r *Request, falsePart string) {
+	e := Event{Kind: kind, Op: op, FalsePart: falsePart}
+	if r != nil {
+		e.Arrival = r.arrival
+	}
+	k.rules.Log(e)
+}
