@@ -194,7 +194,7 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 func (o *core) failed(operation string, request uint64, err error) {
 	o.report(operation, request, err)
 	if who := o.who.Load(); who != nil && who.supervised && o.box.Fail(err) {
-		who.plug.Load().Fail(engine.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+		who.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
@@ -207,37 +207,37 @@ func (o *core) failedAsking(op int, r *mailbox.Request, err error) {
 	}
 	o.report(operation, request, err)
 	if who := o.who.Load(); who != nil && who.supervised && o.box.FailAsking(err) {
-		who.plug.Load().Fail(engine.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+		who.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
-// Plugged implements engine.Subject.
-func (o *Object[T]) Plugged(p *engine.Plug) { o.plugged(p) }
+// Attached implements actor.Subject.
+func (o *Object[T]) Attached(p *actor.Adapter) { o.attached(p) }
 
-func (o *core) plugged(p *engine.Plug) {
+func (o *core) attached(p *actor.Adapter) {
 	who := o.who.Load()
-	who.plug.Store(p)
-	var above *engine.Plug
-	if parent, ok := who.place.Parent.(interface{ plug() *engine.Plug }); ok {
-		above = parent.plug() // which makes it a child right now, and so has one
+	who.adapter.Store(p)
+	var above *actor.Adapter
+	if parent, ok := who.place.Parent.(interface{ adapter() *actor.Adapter }); ok {
+		above = parent.adapter() // which makes it a child right now, and so has one
 	}
 	p.Belongs(&o.box, above)
 }
 
-func (o *core) plug() *engine.Plug { return o.who.Load().plug.Load() }
+func (o *core) adapter() *actor.Adapter { return o.who.Load().adapter.Load() }
 
-// Suspend implements engine.Subject.
+// Suspend implements actor.Subject.
 func (o *Object[T]) Suspend() (quiet <-chan struct{}) { return o.box.Suspend() }
 
-// Resume implements engine.Subject.
+// Resume implements actor.Subject.
 func (o *Object[T]) Resume() { o.box.Resume() }
 
-// Admits implements engine.Subject.
+// Admits implements actor.Subject.
 func (o *Object[T]) Admits(message any) bool {
 	return !o.class.local || o.class.system.IsLocal(message)
 }
 
-// Renew implements engine.Subject: the object is restarted. One without a factory
+// Renew implements actor.Subject: the object is restarted. One without a factory
 // keeps its state; its actor restarts all the same, which ends its children: one of
 // them may be waiting for what becomes of its own failure.
 func (o *Object[T]) Renew() (carriedOut bool) {
@@ -257,7 +257,7 @@ func (o *Object[T]) Renew() (carriedOut bool) {
 		}
 		o.report("factory", 0, failed)
 		if o.box.Fail(failed) {
-			who.plug.Load().Fail(engine.Failure{Reason: failed, Message: &actor.Restart{}})
+			who.adapter.Load().Fail(actor.Failure{Reason: failed, Message: &actor.Restart{}})
 		}
 	}()
 	put, err := who.renew()
@@ -267,7 +267,7 @@ func (o *Object[T]) Renew() (carriedOut bool) {
 	return o.box.Renew(put)
 }
 
-// Undecided implements engine.Subject.
+// Undecided implements actor.Subject.
 func (o *Object[T]) Undecided(value any) {
 	if value == nil {
 		value = goexit
@@ -275,8 +275,8 @@ func (o *Object[T]) Undecided(value any) {
 	o.log(fmt.Errorf("sluice: %s is stopped, as its supervisor failed to decide: %v", o.Name(), value), "stack", string(debug.Stack()))
 }
 
-// Decided implements engine.Subject.
-func (o *Object[T]) Decided(what string, about engine.Failure) { o.decided(what, about) }
+// Decided implements actor.Subject.
+func (o *Object[T]) Decided(what string, about actor.Failure) { o.decided(what, about) }
 
 // SpawnNamed implements actor.Spawner: it makes an actor a child of the object's. The
 // children end before the object's actor does, and before it is restarted; Supervising
@@ -291,7 +291,7 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 	if _, err := o.address(); err != nil {
 		return nil, &actor.SpawnError{Parent: o.Name(), Cause: err}
 	}
-	pid, ok, err := o.who.Load().plug.Load().Spawn(props, name)
+	pid, ok, err := o.who.Load().adapter.Load().Spawn(props, name)
 	switch {
 	case ok:
 		return pid, err

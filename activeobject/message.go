@@ -22,7 +22,7 @@ type MessageError struct {
 // Error implements error.
 func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.Object, e.Problem) }
 
-// Receive implements engine.Receiver: a message of protoactor to the object. An
+// Receive implements actor.Receiver: a message of protoactor to the object. An
 // *actor.Invoke becomes a request like any other; its sender, if there is one,
 // gets the result, or a typed error, as an *actor.Reply. Messages without a
 // sender that cannot be carried out become dead letters.

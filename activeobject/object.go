@@ -69,8 +69,8 @@ type identity struct {
 	supervised bool
 	// renew makes a new state, which put puts in the place of the old one; nil if the
 	// object was made without a factory.
-	renew func() (put func(), err error)
-	plug  atomic.Pointer[engine.Plug]
+	renew   func() (put func(), err error)
+	adapter atomic.Pointer[actor.Adapter]
 }
 
 // Option adjusts an object, or, through Type.Default, all objects of a type. Of
@@ -332,12 +332,12 @@ func (o *Object[T]) Stop() <-chan struct{} {
 	return idle
 }
 
-// Halt implements engine.Receiver: it ends the object but not its actor.
+// Halt implements actor.Receiver: it ends the object but not its actor.
 func (o *Object[T]) Halt() <-chan struct{} {
 	return o.box.Close(&mailbox.StoppedError{Object: o.Name(), Cause: o.box.Failure()})
 }
 
-// Drain implements engine.Receiver: it ends the object once what waits and can
+// Drain implements actor.Receiver: it ends the object once what waits and can
 // start has been served.
 func (o *Object[T]) Drain() <-chan struct{} {
 	return o.box.Drain(&mailbox.StoppedError{Object: o.Name()})

@@ -67,10 +67,10 @@ func reported(err error) bool {
 }
 
 // decided logs what a supervisor has decided about the object.
-func (o *core) decided(what string, about engine.Failure) {
+func (o *core) decided(what string, about actor.Failure) {
 	name := o.Name()
 	o.class.system.Log(func(l *slog.Logger) {
-		if about == (engine.Failure{}) {
+		if about == (actor.Failure{}) {
 			l.Warn(fmt.Sprintf("sluice: %s is %s", name, what), "object", name, "decision", what)
 			return
 		}

@@ -73,7 +73,7 @@ type Place struct {
 
 // SpawnAt makes an actor of an object, like Spawn, in the given place. It may also
 // fail with *SpawnError.
-func (s *System) SpawnAt(at Place, object engine.Receiver) (*PID, error) {
+func (s *System) SpawnAt(at Place, object Receiver) (*PID, error) {
 	if err := CheckName(at.Name); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *System) SpawnAt(at Place, object engine.Receiver) (*PID, error) {
 	// No lock is held from here on: the parent may be another object, which is in the
 	// middle of something.
 	actors := s.Actors()
-	props := s.propsOf(func() engine.Receiver { return object }, at.Children)
+	props := s.propsOf(func() Receiver { return object }, at.Children)
 	var parent Spawner = actors.Root
 	switch {
 	case at.Parent != nil:
@@ -104,14 +104,14 @@ func (s *System) SpawnAt(at Place, object engine.Receiver) (*PID, error) {
 }
 
 // propsOf returns how the actor of an object is made, with the strategy for its children.
-func (s *System) propsOf(object func() engine.Receiver, children Strategy) *Props {
+func (s *System) propsOf(object func() Receiver, children Strategy) *Props {
 	if children == nil {
 		children = proto.DefaultSupervisorStrategy()
 	}
 	log := s.note // one for all
 	return proto.PropsFromFunc(func(proto.Context) {},
-		proto.WithMailbox(func() proto.Mailbox { return engine.NewPlug(object(), &s.workers, log) }),
-		proto.WithSpawnMiddleware(engine.Spawning),
+		proto.WithMailbox(func() proto.Mailbox { return (*inbox)(newAdapter(object(), &s.workers, log)) }),
+		proto.WithSpawnMiddleware(spawning),
 		proto.WithSupervisor(supervisor{children, s}))
 }
 
@@ -147,11 +147,11 @@ type guardian struct{ strategy Strategy }
 // in this very call, and so has not ended; if there is no such child, the message
 // has been made up.
 func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
-	plug := engine.PlugOf(actors, child)
-	if plug == nil {
+	adapter := adapterOf(actors, child)
+	if adapter == nil {
 		return
 	}
-	plug.Outside(func() {
+	adapter.outside(func() {
 		g.strategy.HandleFailure(actors, guarded{s, child}, child, stats, reason, message)
 	})
 }
@@ -168,7 +168,7 @@ func (g guarded) Children() []*PID { return []*PID{g.child} }
 // EscalateFailure implements protoactor's Supervisor.
 func (g guarded) EscalateFailure(_, _ any) { g.StopChildren(g.child) }
 
-// supervisor is the strategy for the children of an object. It tells the object's plug
+// supervisor is the strategy for the children of an object. It tells the object's adapter
 // of those whose failures it passes on.
 type supervisor struct {
 	strategy Strategy
@@ -186,14 +186,14 @@ func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor,
 			s.StopChildren(child)
 		}
 	}()
-	plug := engine.PlugOf(actors, s.(proto.SpawnerContext).Self())
-	if plug == nil { // the actor has ended, and only now hears of a child that it was to have no more
+	adapter := adapterOf(actors, s.(proto.SpawnerContext).Self())
+	if adapter == nil { // the actor has ended, and only now hears of a child that it was to have no more
 		s.StopChildren(child)
 		returned = true
 		return
 	}
-	plug.Outside(func() {
-		p.strategy.HandleFailure(actors, escalating{s, plug, child}, child, stats, reason, message)
+	adapter.outside(func() {
+		p.strategy.HandleFailure(actors, escalating{s, adapter, child}, child, stats, reason, message)
 	})
 	returned = true
 }
@@ -213,17 +213,17 @@ func (p supervisor) undecided(child *PID, value any) {
 // escalating is a supervisor as its strategy sees it.
 type escalating struct {
 	proto.Supervisor
-	plug  *engine.Plug
-	child *PID
+	adapter *Adapter
+	child   *PID
 }
 
 // EscalateFailure implements protoactor's Supervisor.
 func (e escalating) EscalateFailure(reason, message any) {
-	e.plug.Escalate(e.child, reason, message)
+	e.adapter.passOn(e.child, reason, message)
 }
 
 // Children implements protoactor's Supervisor.
-func (e escalating) Children() []*PID { return e.plug.Children() }
+func (e escalating) Children() []*PID { return e.adapter.childPIDs() }
 
 // Objects yields the objects of the system that had not ended when it was called, in
 // the order in which they were made.

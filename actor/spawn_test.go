@@ -11,22 +11,21 @@ import (
 	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // parent is a member whose actor can have children.
 type parent struct {
 	*member
-	plug *engine.Plug
+	adapter *actor.Adapter
 }
 
-func (p *parent) Admits(any) bool                { return true }
-func (p *parent) Plugged(plug *engine.Plug)      { p.plug = plug }
-func (p *parent) Suspend() <-chan struct{}       { return nil }
-func (p *parent) Resume()                        {}
-func (p *parent) Renew() bool                    { return true }
-func (p *parent) Undecided(any)                  {}
-func (p *parent) Decided(string, engine.Failure) {}
+func (p *parent) Admits(any) bool                 { return true }
+func (p *parent) Attached(adapter *actor.Adapter) { p.adapter = adapter }
+func (p *parent) Suspend() <-chan struct{}        { return nil }
+func (p *parent) Resume()                         {}
+func (p *parent) Renew() bool                     { return true }
+func (p *parent) Undecided(any)                   {}
+func (p *parent) Decided(string, actor.Failure)   {}
 
 // undecided is a strategy that fails to decide.
 type undecided struct{ how func() }
@@ -53,7 +52,7 @@ func TestAChildThatNobodyDecidesAboutIsStopped(t *testing.T) {
 				require.NoError(t, err)
 				for range 2 { // the parent goes on
 					stopped := make(chan struct{})
-					child, ok, err := p.plug.Spawn(proto.PropsFromFunc(func(c proto.Context) {
+					child, ok, err := p.adapter.Spawn(proto.PropsFromFunc(func(c proto.Context) {
 						switch c.Message().(type) {
 						case string:
 							panic("a failure")

@@ -1,6 +1,6 @@
 // Package actor is what the runtime needs of actors, in its own types: systems,
 // references, typed futures and dispatchers. It is the only package besides the
-// mailbox's plug that knows protoactor.
+// mailbox's adapter that knows protoactor.
 //
 //	System ── objects, which end with it
 //	   ├───── Warm: goroutines for bodies that have none of their own
@@ -68,7 +68,7 @@ type System struct {
 	actors   *proto.ActorSystem
 	foreign  bool // actors was given to us
 	props    *proto.Props
-	next     engine.Receiver // whom the next plug is for; guarded by spawning
+	next     Receiver // whom the next adapter is for; guarded by spawning
 
 	ready  atomic.Pointer[proto.ActorSystem] // actors, once there are any
 	desk   *desk                             // of actors; not changed once these are ready
@@ -156,7 +156,7 @@ func (s *System) protoactor() *proto.ActorSystem {
 		}
 	}
 	if s.props == nil {
-		s.props = s.propsOf(func() engine.Receiver { return s.next }, nil)
+		s.props = s.propsOf(func() Receiver { return s.next }, nil)
 		s.desk = deskOf(s.actors)
 		s.ready.Store(s.actors)
 	}
@@ -183,7 +183,7 @@ func (s *System) open() (*proto.ActorSystem, error) {
 // Spawn makes an actor of an object. An empty name gives it one that is free. It
 // fails with *NameError if the name is taken or none, and with ErrClosed; nothing is left
 // behind then.
-func (s *System) Spawn(name string, object engine.Receiver) (*PID, error) {
+func (s *System) Spawn(name string, object Receiver) (*PID, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}

@@ -157,7 +157,9 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		}
 	case "stats":
 		queues = false
-		s.printf("%+v\n", s.k.Stats(s.operation(t, d.CmdArgs[0].Key)))
+		c := s.k.Stats(s.operation(t, d.CmdArgs[0].Key))
+		s.printf("%s: starts %v, waits %d, withdrawals %d, refusals %d, evaluations %v, longest bypass %v\n",
+			c.Operation, c.Starts, c.Waits, c.Withdrawals, c.Refusals, c.Evaluations, c.LongestBypass)
 	case "withdraw":
 		if !s.k.Withdraw(s.call(t, d)) {
 			s.printf("it does not wait\n")

@@ -177,7 +177,7 @@ func (c *crew) Return(t engine.Task) {
 	c.Pool.Return(t)
 }
 
-// Receive implements engine.Receiver.
+// Receive implements actor.Receiver.
 func (w *worker) Receive(message any, _ actor.Header, sender *actor.PID) {
 	c := w.crew
 	m, ok := message.(*call)
@@ -290,7 +290,7 @@ func (w *worker) leave() {
 	}
 }
 
-// Halt implements engine.Receiver: the worker has been stopped.
+// Halt implements actor.Receiver: the worker has been stopped.
 func (w *worker) Halt() <-chan struct{} {
 	w.crew.mu.Lock()
 	defer w.crew.mu.Unlock()
@@ -298,7 +298,7 @@ func (w *worker) Halt() <-chan struct{} {
 	return w.left
 }
 
-// Drain implements engine.Receiver: the worker has been poisoned.
+// Drain implements actor.Receiver: the worker has been poisoned.
 func (w *worker) Drain() <-chan struct{} { return w.Halt() }
 
 // without returns the workers but one.

@@ -400,16 +400,16 @@ func (f *Frame) check(goal goal, by quitter) error {
 func (m *Mailbox) frames(frames []*Frame) []*Frame {
 	frames, children := m.running(frames)
 	if children != nil {
-		for p := range children.within() {
-			frames, _ = p.box.running(frames)
+		for below := range children.within() {
+			frames, _ = below.box.running(frames)
 		}
 	}
 	return frames
 }
 
 // running appends the bodies that run in the object now and may call others. If the
-// object waits for the end of its children it returns its plug, too.
-func (m *Mailbox) running(frames []*Frame) (_ []*Frame, children *Plug) {
+// object waits for the end of its children it returns its subtree, too.
+func (m *Mailbox) running(frames []*Frame) (_ []*Frame, children *Subtree) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.queues.Load(); k != nil {

@@ -35,9 +35,9 @@ type suspension struct {
 	// failure is what nobody has decided about yet, if the object has failed.
 	failure error
 	renewed bool // the state is another one
-	// children is the object's plug while it waits for the end of its children, which
+	// children is the object's subtree while it waits for the end of its children, which
 	// it does under graph and mu.
-	children *Plug
+	children *Subtree
 }
 
 // Suspend lets nothing start until Resume. What runs may finish; the channel is

@@ -21,14 +21,50 @@ import "iter"
 // an actor that is no object is among the children, Sluice does not know; nor what it
 // waits for.
 
-// within yields the plugs of the objects that are below the object of p in the tree of
-// supervision and have not ended. The caller holds graph.
-func (p *Plug) within() iter.Seq[*Plug] {
-	return func(yield func(*Plug) bool) { p.visit(yield) }
+// Subtree is an object with those below it in the tree of supervision, as far as they are
+// objects and have not ended. A nil Subtree is that of an actor that is no object.
+type Subtree struct {
+	box      *Mailbox
+	parent   *Subtree
+	children map[string]*Subtree // by their ids; guarded by graph
 }
 
-func (p *Plug) visit(yield func(*Plug) bool) bool {
-	for _, child := range p.children {
+// NewSubtree returns the subtree of the object with the mailbox, which is about to be a child of the
+// parent's; that is nil if the parent is no object, or there is none.
+func NewSubtree(box *Mailbox, parent *Subtree) *Subtree { return &Subtree{box: box, parent: parent} }
+
+// Add makes the object, which has the id, one of its parent's. Protoactor makes the actor a child
+// of the parent's while its context is held, and forgets it when it handles the Terminated; so
+// does this.
+func (t *Subtree) Add(id string) {
+	if t.parent == nil {
+		return
+	}
+	graph.Lock()
+	defer graph.Unlock()
+	if t.parent.children == nil {
+		t.parent.children = map[string]*Subtree{}
+	}
+	t.parent.children[id] = t
+}
+
+// Remove forgets the child with the id.
+func (t *Subtree) Remove(id string) {
+	if t == nil {
+		return
+	}
+	graph.Lock()
+	defer graph.Unlock()
+	delete(t.children, id)
+}
+
+// within yields the subtrees of the objects below t. The caller holds graph.
+func (t *Subtree) within() iter.Seq[*Subtree] {
+	return func(yield func(*Subtree) bool) { t.visit(yield) }
+}
+
+func (t *Subtree) visit(yield func(*Subtree) bool) bool {
+	for _, child := range t.children {
 		if !yield(child) || !child.visit(yield) {
 			return false
 		}
@@ -36,42 +72,25 @@ func (p *Plug) visit(yield func(*Plug) bool) bool {
 	return true
 }
 
-// Belongs says that p is the plug of the object with the mailbox, and is about to be
-// that of a child of the parent's; nil stands for an actor that is no object, or nobody.
-// It is called before anybody can send p anything.
-func (p *Plug) Belongs(box *Mailbox, parent *Plug) { p.box, p.parent = box, parent }
+// Recheck looks for the circles that the suspension of the object may have closed.
+func (t *Subtree) Recheck() {
+	if t != nil {
+		t.box.mu.Lock()
+		t.box.doubt()
+		t.box.mu.Unlock()
+	}
+}
 
-// born makes p one of its parent's. Protoactor makes the actor a child of the parent's
-// while its context is held, and forgets it when it handles the Terminated; so does this.
-func (p *Plug) born() {
-	if p.parent == nil {
+// AwaitChildren says whether the object waits for the end of its children.
+func (t *Subtree) AwaitChildren(waits bool) {
+	if t == nil {
 		return
 	}
 	graph.Lock()
-	defer graph.Unlock()
-	if p.parent.children == nil {
-		p.parent.children = map[string]*Plug{}
-	}
-	p.parent.children[p.self().Id] = p
-}
-
-// died forgets the child with the id.
-func (p *Plug) died(id string) {
-	graph.Lock()
-	defer graph.Unlock()
-	delete(p.children, id)
-}
-
-// awaits says whether the object waits for the end of its children.
-func (p *Plug) awaits(children bool) {
-	if p.box == nil {
-		return
-	}
-	graph.Lock()
-	set := p.box.awaits(p, children)
+	set := t.box.awaits(t, waits)
 	var told []wait
-	if set && children {
-		told = p.box.closes()
+	if set && waits {
+		told = t.box.closes()
 	}
 	graph.Unlock()
 	for _, w := range told {
@@ -79,9 +98,9 @@ func (p *Plug) awaits(children bool) {
 	}
 }
 
-// awaits is Plug.awaits for the object; it reports false if that changes nothing. The
+// awaits is AwaitChildren for the object; it reports false if that changes nothing. The
 // caller holds graph.
-func (m *Mailbox) awaits(p *Plug, children bool) bool {
+func (m *Mailbox) awaits(t *Subtree, children bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.suspended()
@@ -89,7 +108,7 @@ func (m *Mailbox) awaits(p *Plug, children bool) bool {
 		return false
 	}
 	if s.children = nil; children {
-		s.children = p
+		s.children = t
 		restarts++
 	} else {
 		restarts--

@@ -1,4 +1,4 @@
-package engine
+package actor
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	proto "github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Receiver is the shared object as protoactor sees it.
@@ -22,11 +24,11 @@ type Receiver interface {
 }
 
 // Subject is a Receiver whose life has more steps than its end. Its methods are
-// called on the turn of its plug, one at a time, unless they say otherwise.
+// called on the turn of its adapter, one at a time, unless they say otherwise.
 type Subject interface {
 	Receiver
-	// Plugged says what the object's plug is, before anybody can send it anything.
-	Plugged(p *Plug)
+	// Attached says what the object's adapter is, before anybody can send it anything.
+	Attached(a *Adapter)
 	// Suspend lets nothing start at the object until Resume; the channel is closed
 	// when nothing runs any more.
 	Suspend() (quiet <-chan struct{})
@@ -47,14 +49,14 @@ type Subject interface {
 	Undecided(value any)
 }
 
-// Plug is the mailbox that protoactor sees. User messages go to the shared
+// Adapter is the mailbox that protoactor sees. User messages go to the shared
 // object, and so through the same waiting queue as every other request; system
 // messages go to the actor around it, in order, one at a time, on a worker: the
-// plug's turn.
+// adapter's turn.
 //
 //	Stop, PoisonPill ──► object halts or drains ──► its last body has returned ──► the actor ends
 //	Restart          ──► object is suspended    ──► what runs has returned ──► new state ──► the actor restarts
-//	Watch, Unwatch   ──► the plug's watchers
+//	Watch, Unwatch   ──► the adapter's watchers
 //	others           ──► the actor
 //
 // The turn waits for bodies without standing still: the messages that come meanwhile
@@ -68,7 +70,7 @@ type Subject interface {
 // A message may come before the actor has been started: protoactor registers the
 // process first. User messages do not mind, as the object is complete by then;
 // system messages wait for Start.
-type Plug struct {
+type Adapter struct {
 	object  Receiver
 	subject Subject // the same; nil if it is none
 	workers Dispatcher
@@ -95,16 +97,12 @@ type Plug struct {
 	watchers proto.PIDSet
 	untold   []*proto.PID
 
-	// The object's mailbox and the parent's plug, if they have been told, and the plugs
-	// of the object's children, by their ids. The last is guarded by graph.
-	box      *Mailbox
-	parent   *Plug
-	children map[string]*Plug
+	tree *engine.Subtree // the object's place in the tree of supervision; nil if it has not been told
 
 	// context guards the actor that the invoker is: it is not made for more than one
 	// goroutine, and the turn is not the only one that comes (see Spawn). It is not
 	// held while anything is waited for, nor while a factory, a strategy, a watcher, or what
-	// makes a child runs (see Outside): these may come back. The parent of an actor that ends
+	// makes a child runs (see outside): these may come back. The parent of an actor that ends
 	// may hear of that while it is held; but a goroutine that comes to one that has been
 	// told to end does not wait for it. It is locked until there is an invoker.
 	context    sync.Mutex
@@ -112,11 +110,11 @@ type Plug struct {
 	restarting bool                     // the actor waits for the end of its children
 	stopping   bool                     // the actor has been stopped
 	ended      bool                     // and its children have ended, too
-	escalated  []*proto.PID             // children whose failures have been passed on: see Escalate
+	escalated  []*proto.PID             // children whose failures have been passed on: see passOn
 	living     map[string]proto.Process // the actor's children by their ids: see lives
 }
 
-// Failure is what a supervisor decides about. It is a system message of a plug's to
+// Failure is what a supervisor decides about. It is a system message of an adapter's to
 // itself.
 type Failure struct {
 	// Reason is an error, if it is the object itself that has failed, and not a child
@@ -127,102 +125,143 @@ type Failure struct {
 	Request uint64 // its arrival; 0 if there is none
 }
 
-// NewPlug returns the plug between an actor and a shared object. It logs by log, which
-// does not block.
-func NewPlug(object Receiver, workers Dispatcher, log func(level slog.Level, text string, args ...any)) *Plug {
-	p := &Plug{object: object, workers: workers, log: log, busy: true}
-	p.context.Lock()
-	if s, ok := object.(Subject); ok {
-		p.subject = s
-		s.Plugged(p)
-	}
-	return p
-}
+// inbox is an Adapter as protoactor and the workers know it.
+type inbox Adapter
+
+var (
+	_ proto.Mailbox = (*inbox)(nil)
+	_ engine.Task   = (*inbox)(nil)
+)
 
 // RegisterHandlers implements protoactor's Mailbox.
-func (p *Plug) RegisterHandlers(invoker proto.MessageInvoker, _ proto.Dispatcher) {
-	p.invoker = invoker
-	p.context.Unlock()
-	p.born()
-}
-
-// self returns the address of the actor.
-func (p *Plug) self() *proto.PID { return p.invoker.(interface{ Self() *proto.PID }).Self() }
-
-// registry returns what knows the processes of the actor's system.
-func (p *Plug) registry() *proto.ProcessRegistryValue {
-	return p.invoker.(interface{ ActorSystem() *proto.ActorSystem }).ActorSystem().ProcessRegistry
+func (i *inbox) RegisterHandlers(invoker proto.MessageInvoker, _ proto.Dispatcher) {
+	(*Adapter)(i).attach(invoker)
 }
 
 // Start implements protoactor's Mailbox.
-func (p *Plug) Start() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy = false
-	p.wake()
-}
+func (i *inbox) Start() { (*Adapter)(i).start() }
 
 // PostUserMessage implements protoactor's Mailbox.
-func (p *Plug) PostUserMessage(message any) {
+func (i *inbox) PostUserMessage(message any) { (*Adapter)(i).postUserMessage(message) }
+
+// PostSystemMessage implements protoactor's Mailbox.
+func (i *inbox) PostSystemMessage(message any) { (*Adapter)(i).postSystemMessage(message) }
+
+// UserMessageCount implements protoactor's Mailbox. The object counts its requests.
+func (i *inbox) UserMessageCount() int { return 0 }
+
+// Run implements engine.Task: it is the adapter's turn.
+func (i *inbox) Run() { (*Adapter)(i).run() }
+
+// newAdapter returns the adapter between an actor and a shared object. It logs by log, which
+// does not block.
+func newAdapter(object Receiver, workers Dispatcher, log func(level slog.Level, text string, args ...any)) *Adapter {
+	a := &Adapter{object: object, workers: workers, log: log, busy: true}
+	a.context.Lock()
+	if s, ok := object.(Subject); ok {
+		a.subject = s
+		s.Attached(a)
+	}
+	return a
+}
+
+// attach says who handles the messages to the actor itself.
+func (a *Adapter) attach(invoker proto.MessageInvoker) {
+	a.invoker = invoker
+	a.context.Unlock()
+	if a.tree != nil {
+		a.tree.Add(a.self().Id)
+	}
+}
+
+// self returns the address of the actor.
+func (a *Adapter) self() *proto.PID { return a.invoker.(interface{ Self() *proto.PID }).Self() }
+
+// registry returns what knows the processes of the actor's system.
+func (a *Adapter) registry() *proto.ProcessRegistryValue {
+	return a.invoker.(interface{ ActorSystem() *proto.ActorSystem }).ActorSystem().ProcessRegistry
+}
+
+// start begins to handle system messages.
+func (a *Adapter) start() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.busy = false
+	a.wake()
+}
+
+// postUserMessage hands a message to the object.
+func (a *Adapter) postUserMessage(message any) {
 	if e, ok := message.(*proto.MessageEnvelope); ok && e == nil {
 		message = nil
 	}
 	header, body, sender := proto.UnwrapEnvelope(message)
 	switch m := body.(type) {
 	case *proto.PoisonPill:
-		if !p.admits(m) {
-			p.object.Receive(body, header, sender) // it is no request, either
+		if !a.admits(m) {
+			a.object.Receive(body, header, sender) // it is no request, either
 			return
 		}
 		// Its place is behind what has been posted, which has arrived.
-		p.object.Drain()
-		p.post(m)
+		a.object.Drain()
+		a.post(m)
 	case proto.MessageBatch:
 		for _, one := range m.GetMessages() {
-			p.PostUserMessage(one)
+			a.postUserMessage(one)
 		}
 	default:
-		p.object.Receive(body, header, sender)
+		a.object.Receive(body, header, sender)
 	}
 }
 
-// PostSystemMessage implements protoactor's Mailbox.
-func (p *Plug) PostSystemMessage(message any) {
+// postSystemMessage has the turn handle a message, if it is for the object.
+func (a *Adapter) postSystemMessage(message any) {
 	if c, ok := message.(*call); ok {
-		c.plug = p
+		c.adapter = a
 		return
 	}
 	switch message.(type) {
 	case *proto.Stop, *proto.PoisonPill, *proto.Watch, *proto.Unwatch:
-		if !p.admits(message) {
+		if !a.admits(message) {
 			message = refused{message}
 		}
 	}
-	p.post(message)
+	a.post(message)
 }
 
 // refused is a system message that the object does not admit. It is logged on the turn.
 type refused struct{ message any }
 
-func (p *Plug) admits(message any) bool { return p.subject == nil || p.subject.Admits(message) }
+func (a *Adapter) admits(message any) bool { return a.subject == nil || a.subject.Admits(message) }
 
 // post has the turn handle a system message.
-func (p *Plug) post(message any) {
+func (a *Adapter) post(message any) {
 	_, stops := message.(*proto.Stop)
 	if stops {
-		p.object.Halt() // at once: a poison may be waiting in front
+		a.object.Halt() // at once: a poison may be waiting in front
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.halted = p.halted || stops
-	p.system = append(p.system, message)
-	p.wake()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.halted = a.halted || stops
+	a.system = append(a.system, message)
+	a.wake()
+}
+
+// Belongs says that the adapter is that of the object with the mailbox, and is about to be that of
+// a child of the parent's; nil stands for an actor that is no object, or none. It is called when
+// the adapter is attached.
+func (a *Adapter) Belongs(box *engine.Mailbox, parent *Adapter) {
+	var above *engine.Subtree
+	if parent != nil {
+		above = parent.tree
+	}
+	a.tree = engine.NewSubtree(box, above)
 }
 
 // Fail says that the object has failed; it has been suspended. Its supervisor gets to
 // know the reason, and the message that led to it, and decides. If the object has been
 // halted meanwhile nothing is decided any more.
-func (p *Plug) Fail(f Failure) { p.post(f) }
+func (a *Adapter) Fail(f Failure) { a.post(f) }
 
 // wake sends a worker if there is something to do and none is at it. The caller
 // holds mu.
@@ -230,132 +269,132 @@ func (p *Plug) Fail(f Failure) { p.post(f) }
 // No message is left behind: a turn ends, or begins to wait, only after it has seen
 // under mu that there is none, and has cleared busy or made poke by then. There is
 // room for one token in poke, which stands for any number of messages.
-func (p *Plug) wake() {
+func (a *Adapter) wake() {
 	switch {
-	case len(p.system) == 0:
-	case !p.busy:
-		p.busy = true
-		p.workers.Dispatch(p)
-	case p.poke != nil:
+	case len(a.system) == 0:
+	case !a.busy:
+		a.busy = true
+		a.workers.Dispatch((*inbox)(a))
+	case a.poke != nil:
 		select {
-		case p.poke <- struct{}{}:
+		case a.poke <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// Run is the plug's turn: it handles system messages until none is left and nothing
-// is waited for. It implements Task.
-func (p *Plug) Run() {
+// run is the adapter's turn: it handles system messages until none is left and nothing
+// is waited for.
+func (a *Adapter) run() {
 	returned := false
 	defer func() {
 		if !returned { // a factory or a supervisor has called runtime.Goexit
-			p.workers.Dispatch(p)
+			a.workers.Dispatch((*inbox)(a))
 		}
 	}()
-	for p.next() {
+	for a.next() {
 	}
 	returned = true
 }
 
 // next does the next thing, for which it may wait, and reports whether there was one.
-func (p *Plug) next() bool {
-	if len(p.untold) > 0 {
-		watcher := p.untold[0]
-		p.untold = p.untold[1:] // first, so that one that ends this goroutine is not told again
-		p.tell(watcher)
+func (a *Adapter) next() bool {
+	if len(a.untold) > 0 {
+		watcher := a.untold[0]
+		a.untold = a.untold[1:] // first, so that one that ends this goroutine is not told again
+		a.tell(watcher)
 		return true
 	}
-	p.mu.Lock()
-	if len(p.system) > 0 {
-		message := p.system[0]
-		p.system = p.system[1:]
-		p.mu.Unlock()
-		p.handle(message)
+	a.mu.Lock()
+	if len(a.system) > 0 {
+		message := a.system[0]
+		a.system = a.system[1:]
+		a.mu.Unlock()
+		a.handle(message)
 		return true
 	}
-	p.system = nil
-	if p.stopped == nil && p.drained == nil && p.quiet == nil {
-		p.busy = false
-		p.mu.Unlock()
+	a.system = nil
+	if a.stopped == nil && a.drained == nil && a.quiet == nil {
+		a.busy = false
+		a.mu.Unlock()
 		return false
 	}
-	if p.poke == nil {
-		p.poke = make(chan struct{}, 1)
+	if a.poke == nil {
+		a.poke = make(chan struct{}, 1)
 	}
-	p.mu.Unlock()
+	a.mu.Unlock()
 	select {
-	case <-p.poke:
-	case <-p.stopped:
+	case <-a.poke:
+	case <-a.stopped:
 		// Watchers hear of the end after the last body has returned.
-		message := p.stop
-		p.stop, p.pill, p.stopped, p.drained, p.quiet, p.steps = nil, nil, nil, nil, nil, nil
-		p.invoke(message)
-	case <-p.drained:
-		message := p.pill
-		p.pill, p.drained = nil, nil
-		p.context.Lock()
-		p.invoker.InvokeUserMessage(message)
-		p.context.Unlock()
-	case <-p.quiet:
-		message := p.steps[0]
-		p.steps, p.quiet = p.steps[1:], nil
-		if !p.ending() && p.subject.Renew() {
-			p.invoke(message)
+		message := a.stop
+		a.stop, a.pill, a.stopped, a.drained, a.quiet, a.steps = nil, nil, nil, nil, nil, nil
+		a.invoke(message)
+	case <-a.drained:
+		message := a.pill
+		a.pill, a.drained = nil, nil
+		a.context.Lock()
+		a.invoker.InvokeUserMessage(message)
+		a.context.Unlock()
+	case <-a.quiet:
+		message := a.steps[0]
+		a.steps, a.quiet = a.steps[1:], nil
+		if !a.ending() && a.subject.Renew() {
+			a.invoke(message)
 		}
-		p.step()
+		a.step()
 	}
 	return true
 }
 
 // handle handles a system message, or notes what it waits for.
-func (p *Plug) handle(message any) {
+func (a *Adapter) handle(message any) {
 	switch m := message.(type) {
 	case *proto.PoisonPill:
-		p.pill, p.drained = message, p.object.Drain()
+		a.pill, a.drained = message, a.object.Drain()
 	case *proto.Stop:
-		p.stop, p.stopped = message, p.object.Halt()
-		p.decided("stopped")
+		a.stop, a.stopped = message, a.object.Halt()
+		a.decided("stopped")
 	case *proto.SuspendMailbox, *proto.ResumeMailbox, *proto.Restart:
-		if p.subject != nil && !p.ending() {
-			p.steps = append(p.steps, message)
-			p.step()
+		if a.subject != nil && !a.ending() {
+			a.steps = append(a.steps, message)
+			a.step()
 		}
 	case Failure:
-		if !p.ending() {
-			p.escalate(m)
+		if !a.ending() {
+			a.escalate(m)
 		}
 	case refused:
-		p.refuse(m.message, "comes from outside this process")
+		a.refuse(m.message, "comes from outside this process")
 	case *proto.Watch:
 		switch watcher := m.GetWatcher(); {
 		case watcher == nil:
-			p.refuse(message, "names no watcher")
-		case p.ended:
-			p.untold = append(p.untold, watcher)
+			a.refuse(message, "names no watcher")
+		case a.ended:
+			a.untold = append(a.untold, watcher)
 		default:
-			p.watchers.Add(watcher)
+			a.watchers.Add(watcher)
 		}
 	case *proto.Unwatch:
 		if watcher := m.GetWatcher(); watcher == nil {
-			p.refuse(message, "names no watcher")
+			a.refuse(message, "names no watcher")
 		} else {
-			p.watchers.Remove(watcher)
+			a.watchers.Remove(watcher)
 		}
 	case *proto.Terminated:
 		if m.GetWho() == nil {
-			p.refuse(message, "names no actor")
+			a.refuse(message, "names no actor")
 			return
 		}
-		p.invoke(message)
+		a.invoke(message)
 	case *proto.Failure:
 		if m == nil || m.Who == nil || m.RestartStats == nil {
-			p.refuse(message, "names no child, or not how often it has failed")
+			a.refuse(message, "names no child, or not how often it has failed")
 			return
 		}
-		p.invoke(message)
+		a.invoke(message)
 	default:
-		p.invoke(message)
+		a.invoke(message)
 	}
 }
 
@@ -363,50 +402,47 @@ func (p *Plug) handle(message any) {
 // then. If another process has its name by now, the child has ended. The caller holds context,
 // and goes on to hold it until the actor has forgotten the child: a new child of that name,
 // which Spawn adds under context, is not forgotten in its place.
-func (p *Plug) lives(child *proto.PID) bool {
-	process, ok := p.living[child.Id].(*proto.ActorProcess) // others might not be comparable
+func (a *Adapter) lives(child *proto.PID) bool {
+	process, ok := a.living[child.Id].(*proto.ActorProcess) // others might not be comparable
 	if !ok {
 		return false
 	}
-	now, _ := p.registry().GetLocal(child.Id)
+	now, _ := a.registry().GetLocal(child.Id)
 	return now == proto.Process(process)
 }
 
 // tell tells a watcher of the actor's end.
-func (p *Plug) tell(watcher *proto.PID) {
-	defer func() { p.contain(recover(), "telling "+watcher.Id+" of its end") }()
-	process, _ := p.registry().Get(watcher)
-	process.SendSystemMessage(watcher, &proto.Terminated{Who: p.self()})
+func (a *Adapter) tell(watcher *proto.PID) {
+	defer func() { a.contain(recover(), "telling "+watcher.Id+" of its end") }()
+	process, _ := a.registry().Get(watcher)
+	process.SendSystemMessage(watcher, &proto.Terminated{Who: a.self()})
 }
 
 // refuse logs that a message is not handled.
-func (p *Plug) refuse(message any, why string) {
-	p.log(slog.LevelWarn, fmt.Sprintf("sluice: a message of type %T is refused: it %s", message, why), "actor", p.self().Id)
+func (a *Adapter) refuse(message any, why string) {
+	a.log(slog.LevelWarn, fmt.Sprintf("sluice: a message of type %T is refused: it %s", message, why), "actor", a.self().Id)
 }
 
 // contain logs a panic, if there has been one.
-func (p *Plug) contain(value any, doing string) {
+func (a *Adapter) contain(value any, doing string) {
 	if value != nil {
-		p.log(slog.LevelError, fmt.Sprintf("sluice: panic while %s: %v", doing, value), "actor", p.self().Id, "stack", string(debug.Stack()))
+		a.log(slog.LevelError, fmt.Sprintf("sluice: panic while %s: %v", doing, value), "actor", a.self().Id, "stack", string(debug.Stack()))
 	}
 }
 
 // step takes the steps that need not wait, in order, up to the next that has to.
-func (p *Plug) step() {
-	for ; len(p.steps) > 0 && p.quiet == nil; p.steps = p.steps[1:] {
-		switch p.steps[0].(type) {
+func (a *Adapter) step() {
+	for ; len(a.steps) > 0 && a.quiet == nil; a.steps = a.steps[1:] {
+		switch a.steps[0].(type) {
 		case *proto.SuspendMailbox:
-			p.subject.Suspend()
+			a.subject.Suspend()
 		case *proto.ResumeMailbox:
-			p.decided("resumed")
-			p.resume()
+			a.decided("resumed")
+			a.resume()
 		case *proto.Restart:
-			p.decided(restarted)
-			if p.quiet = p.subject.Suspend(); p.box != nil {
-				p.box.mu.Lock()
-				p.box.doubt()
-				p.box.mu.Unlock()
-			}
+			a.decided(restarted)
+			a.quiet = a.subject.Suspend()
+			a.tree.Recheck()
 			return
 		}
 	}
@@ -416,32 +452,32 @@ const restarted = "restarted"
 
 // decided tells the object what is done with it, if its supervisor has been asked; or if it
 // loses its state.
-func (p *Plug) decided(what string) {
-	p.mu.Lock()
-	asked := p.asked
-	p.asked = nil
-	p.mu.Unlock()
+func (a *Adapter) decided(what string) {
+	a.mu.Lock()
+	asked := a.asked
+	a.asked = nil
+	a.mu.Unlock()
 	switch {
-	case p.subject == nil:
+	case a.subject == nil:
 	case asked != nil:
-		p.subject.Decided(what, *asked)
+		a.subject.Decided(what, *asked)
 	case what == restarted:
-		p.subject.Decided(what, Failure{})
+		a.subject.Decided(what, Failure{})
 	}
 }
 
 // ask notes what the supervisor is about to be asked.
-func (p *Plug) ask(f Failure) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = &f
+func (a *Adapter) ask(f Failure) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = &f
 }
 
 // ending reports whether there has been a Stop.
-func (p *Plug) ending() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.halted
+func (a *Adapter) ending() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.halted
 }
 
 // invoke has the actor handle a system message.
@@ -449,109 +485,109 @@ func (p *Plug) ending() bool {
 // A restarted actor first stops its children. When the last has ended, in whatever
 // message says so, it is alive again, and posts the ResumeMailbox that ends the
 // object's suspension.
-func (p *Plug) invoke(message any) {
-	p.context.Lock()
-	before, lives := p.restarting, false
+func (a *Adapter) invoke(message any) {
+	a.context.Lock()
+	before, lives := a.restarting, false
 	// Also if a strategy, or a process that it speaks to, panics or ends the goroutine.
 	defer func() {
 		value := recover()
-		p.invoked(before)
-		p.context.Unlock()
-		p.contain(value, fmt.Sprintf("handling a message of type %T", message))
+		a.invoked(before)
+		a.context.Unlock()
+		a.contain(value, fmt.Sprintf("handling a message of type %T", message))
 		if lives {
-			p.refuse(message, "is about a child that has not ended")
+			a.refuse(message, "is about a child that has not ended")
 		}
 	}()
 	switch m := message.(type) {
 	case *proto.Stop:
-		p.life++
-		p.stopping = true
+		a.life++
+		a.stopping = true
 	case *proto.Restart:
-		p.life++
-		p.restarting, p.escalated = true, nil // the children are about to end
+		a.life++
+		a.restarting, a.escalated = true, nil // the children are about to end
 	case *proto.Terminated:
-		if lives = p.lives(m.Who); lives {
+		if lives = a.lives(m.Who); lives {
 			return
 		}
-		p.died(m.Who.Id)
-		delete(p.living, m.Who.Id)
+		a.tree.Remove(m.Who.Id)
+		delete(a.living, m.Who.Id)
 	}
-	p.invoker.InvokeSystemMessage(message)
+	a.invoker.InvokeSystemMessage(message)
 }
 
 // invoked looks at what a message has made of the actor, which has waited for the end of its
 // children before or not. The caller holds context.
-func (p *Plug) invoked(before bool) {
-	if !p.restarting && !p.stopping {
+func (a *Adapter) invoked(before bool) {
+	if !a.restarting && !a.stopping {
 		return
 	}
-	parent, _ := p.invoker.(interface{ Children() []*proto.PID })
+	parent, _ := a.invoker.(interface{ Children() []*proto.PID })
 	alone := parent == nil || len(parent.Children()) == 0
-	p.restarting = p.restarting && !alone
-	if p.stopping && alone && !p.ended {
-		p.ended = true
-		p.untold, p.watchers = p.watchers.Values(), proto.PIDSet{}
+	a.restarting = a.restarting && !alone
+	if a.stopping && alone && !a.ended {
+		a.ended = true
+		a.untold, a.watchers = a.watchers.Values(), proto.PIDSet{}
 	}
-	if p.restarting != before {
-		p.awaits(p.restarting) // before there can be a child that does not end
+	if a.restarting != before {
+		a.tree.AwaitChildren(a.restarting) // before there can be a child that does not end
 	}
 }
 
 // resume ends the suspension of the object, unless its actor has yet to restart, and
 // of the children for whose failures it was suspended.
-func (p *Plug) resume() {
-	p.context.Lock()
-	restarting, children := p.restarting, p.escalated
+func (a *Adapter) resume() {
+	a.context.Lock()
+	restarting, children := a.restarting, a.escalated
 	if !restarting {
-		p.escalated = nil
+		a.escalated = nil
 	}
-	p.context.Unlock()
+	a.context.Unlock()
 	if restarting {
 		return
 	}
-	p.subject.Resume()
+	a.subject.Resume()
 	if len(children) > 0 {
-		p.invoker.(proto.Supervisor).ResumeChildren(children...)
+		a.invoker.(proto.Supervisor).ResumeChildren(children...)
 	}
 }
 
-// Escalate passes the failure of a child on to the actor's own supervisor. If that
+// passOn passes the failure of a child on to the actor's own supervisor. If that
 // restarts or stops the actor, the child ends; but if it resumes the actor, protoactor
 // leaves the child suspended, and nobody would ever decide about it. So it is resumed,
 // too. It is called by the strategy for the children, outside.
-func (p *Plug) Escalate(child *proto.PID, reason, message any) {
-	p.context.Lock()
-	defer p.context.Unlock()
-	p.escalated = append(p.escalated, child)
-	p.ask(Failure{Reason: reason, Message: message})
-	p.invoker.EscalateFailure(reason, message)
+func (a *Adapter) passOn(child *proto.PID, reason, message any) {
+	a.context.Lock()
+	defer a.context.Unlock()
+	a.escalated = append(a.escalated, child)
+	a.ask(Failure{Reason: reason, Message: message})
+	a.invoker.EscalateFailure(reason, message)
 }
 
-// Children returns the actor's children. It is called outside.
-func (p *Plug) Children() []*proto.PID {
-	p.context.Lock()
-	defer p.context.Unlock()
-	return p.invoker.(interface{ Children() []*proto.PID }).Children()
+// childPIDs returns the actor's children. It is called outside.
+func (a *Adapter) childPIDs() []*proto.PID {
+	a.context.Lock()
+	defer a.context.Unlock()
+	return a.invoker.(interface{ Children() []*proto.PID }).Children()
 }
 
-// Outside has f called, which is somebody else's, in the midst of something that the
+// outside has f called, which is somebody else's, in the midst of something that the
 // actor does: without its context, so that f may come back and make children.
 //
 // That is sound where the actor has nothing half done. Protoactor asks a strategy at
 // the end of what it does, on the turn, so that all who come meanwhile come by Spawn; and
 // it makes a child before it changes anything, for one who has come by Spawn, and who
 // finds out by life whether the turn has come meanwhile.
-func (p *Plug) Outside(f func()) {
-	p.context.Unlock()
-	defer p.context.Lock()
+func (a *Adapter) outside(f func()) {
+	a.context.Unlock()
+	defer a.context.Lock()
 	f()
 }
 
-// call is a system message to an actor that has a plug, which answers it at once.
-type call struct{ plug *Plug }
+// call is a system message to an actor that has a adapter, which answers it at once.
+type call struct{ adapter *Adapter }
 
-// PlugOf returns the plug of an actor that has one, or nil if it has ended.
-func PlugOf(actors *proto.ActorSystem, pid *proto.PID) *Plug {
+// adapterOf returns the adapter of an actor that has one, or nil if it has ended.
+func adapterOf(actors *proto.ActorSystem, pid *proto.PID) *Adapter {
 	c := &call{}
 	if pid == nil {
 		return nil
@@ -559,23 +595,23 @@ func PlugOf(actors *proto.ActorSystem, pid *proto.PID) *Plug {
 	if process, ok := actors.ProcessRegistry.GetLocal(pid.Id); ok {
 		process.SendSystemMessage(pid, c)
 	}
-	return c.plug
+	return c.adapter
 }
 
 // escalate has the actor tell its supervisor of a failure, who may be asked, and
 // answer, right here.
-func (p *Plug) escalate(f Failure) {
-	p.ask(f)
-	p.context.Lock()
+func (a *Adapter) escalate(f Failure) {
+	a.ask(f)
+	a.context.Lock()
 	returned := false
 	defer func() {
-		p.context.Unlock()
+		a.context.Unlock()
 		if !returned {
-			p.subject.Undecided(Panicked(recover()))
-			p.post(&proto.Stop{})
+			a.subject.Undecided(engine.Panicked(recover()))
+			a.post(&proto.Stop{})
 		}
 	}()
-	p.invoker.EscalateFailure(f.Reason, f.Message)
+	a.invoker.EscalateFailure(f.Reason, f.Message)
 	returned = true
 }
 
@@ -592,45 +628,41 @@ func (p *Plug) escalate(f Failure) {
 // Somebody may stop the child in the moment before it is one, and the actor hear of its end,
 // and know nothing of it: then it would wait for the end of that child for ever. So it hears
 // of it again. A child that is still registered here has its end to come, and to be told.
-func (p *Plug) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, err error) {
-	if p.ending() {
+func (a *Adapter) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, err error) {
+	if a.ending() {
 		return nil, false, nil // the context may be held while somebody hears of the end
 	}
-	p.context.Lock()
-	defer p.context.Unlock()
-	parent, able := p.invoker.(proto.SpawnerContext)
-	if !able || p.restarting || p.ending() {
+	a.context.Lock()
+	defer a.context.Unlock()
+	parent, able := a.invoker.(proto.SpawnerContext)
+	if !able || a.restarting || a.ending() {
 		return nil, false, nil
 	}
-	life := p.life
+	life := a.life
 	pid, err = parent.SpawnNamed(props, name)
 	if err == nil {
 		if process, registered := parent.ActorSystem().ProcessRegistry.GetLocal(pid.Id); !registered {
-			p.post(&proto.Terminated{Who: pid})
+			a.post(&proto.Terminated{Who: pid})
 		} else {
-			if p.living == nil {
-				p.living = map[string]proto.Process{}
+			if a.living == nil {
+				a.living = map[string]proto.Process{}
 			}
-			p.living[pid.Id] = process
+			a.living[pid.Id] = process
 		}
 	}
-	if err == nil && p.life != life {
-		p.invoker.(proto.Supervisor).StopChildren(pid)
+	if err == nil && a.life != life {
+		a.invoker.(proto.Supervisor).StopChildren(pid)
 		return nil, false, nil
 	}
 	return pid, true, err
 }
 
-// Spawning is protoactor's middleware for the making of children of an actor that has a
-// plug.
-func Spawning(next proto.SpawnFunc) proto.SpawnFunc {
+// spawning is protoactor's middleware for the making of children of an actor that has a
+// adapter.
+func spawning(next proto.SpawnFunc) proto.SpawnFunc {
 	return func(actors *proto.ActorSystem, id string, props *proto.Props, parent proto.SpawnerContext) (pid *proto.PID, err error) {
 		// It has not ended: Spawn, which this comes from, has held the context since it looked.
-		PlugOf(actors, parent.Self()).Outside(func() { pid, err = next(actors, id, props, parent) })
+		adapterOf(actors, parent.Self()).outside(func() { pid, err = next(actors, id, props, parent) })
 		return pid, err
 	}
 }
-
-// UserMessageCount implements protoactor's Mailbox. Requests are counted by the
-// object: see Mailbox.Queued.
-func (p *Plug) UserMessageCount() int { return 0 }

@@ -1,4 +1,4 @@
-package engine_test
+package actor
 
 import (
 	"fmt"
@@ -7,14 +7,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/stretchr/testify/require"
 
 	proto "github.com/asynkron/protoactor-go/actor"
-
-	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// recorder is a shared object and the actor around it, as a plug sees them: it
+// recorder is a shared object and the actor around it, as an adapter sees them: it
 // writes down what comes in.
 type recorder struct {
 	mu   sync.Mutex
@@ -58,48 +57,65 @@ type letters []any
 
 func (l letters) GetMessages() []any { return l }
 
+// shelf keeps the turns of an adapter, which runs on one goroutine, until they are run.
+type shelf []engine.Task
+
+func (s *shelf) Dispatch(t engine.Task) { *s = append(*s, t) }
+
+func (s *shelf) len() int { return len(*s) }
+
+// run runs all turns, and those that they dispatch.
+func (s *shelf) run() (n int) {
+	for ; len(*s) > 0; n++ {
+		t := (*s)[0]
+		*s = (*s)[1:]
+		t.Run()
+	}
+	return n
+}
+
 func TestUserMessagesGoToTheObjectAtOnceWithTheirSenders(t *testing.T) {
 	r, s := newRecorder(), &shelf{}
-	p := engine.NewPlug(r, s, nil)
-	p.PostUserMessage("early") // a sender may know the name before the actor has been started
-	p.RegisterHandlers(r, nil)
-	p.Start()
-	p.PostUserMessage("plain")
-	p.PostUserMessage(&proto.MessageEnvelope{Message: "enveloped", Sender: proto.NewPID("local", "me"), Header: map[string]string{"k": "v"}})
-	p.PostUserMessage(letters{"one", letters{"two"}, "three"})
-	p.PostUserMessage(nil)
+	p := newAdapter(r, s, nil)
+	p.postUserMessage("early") // a sender may know the name before the actor has been started
+	p.attach(r)
+	p.start()
+	p.postUserMessage("plain")
+	p.postUserMessage(&proto.MessageEnvelope{Message: "enveloped", Sender: proto.NewPID("local", "me"), Header: map[string]string{"k": "v"}})
+	p.postUserMessage(letters{"one", letters{"two"}, "three"})
+	p.postUserMessage(nil)
 	require.Equal(t, []string{"user early", "user plain", "header map[k:v]", "user enveloped from me", "user one", "user two", "user three", "user <nil>"}, r.all())
 	require.Zero(t, s.len())
-	require.Zero(t, p.UserMessageCount())
+	require.Zero(t, (*inbox)(p).UserMessageCount())
 }
 
 func TestSystemMessagesWaitForTheStartAndKeepTheirOrder(t *testing.T) {
 	r, s := newRecorder(), &shelf{}
-	p := engine.NewPlug(r, s, nil)
-	p.PostSystemMessage("early")
+	p := newAdapter(r, s, nil)
+	p.postSystemMessage("early")
 	require.Zero(t, s.len())
-	p.RegisterHandlers(r, nil)
-	p.PostSystemMessage(&proto.Started{})
-	p.Start()
+	p.attach(r)
+	p.postSystemMessage(&proto.Started{})
+	p.start()
 	require.Equal(t, 1, s.len(), "one worker")
-	p.PostSystemMessage(1)
+	p.postSystemMessage(1)
 	require.Equal(t, 1, s.len(), "is enough")
 	require.Empty(t, r.all())
 	s.run()
 	require.Equal(t, []string{"system string", "system *actor.Started", "system int"}, r.all())
-	p.PostSystemMessage("late")
+	p.postSystemMessage("late")
 	require.Equal(t, 1, s.run(), "and another when it has gone")
 }
 
 func TestTheActorEndsAfterTheLastBody(t *testing.T) {
 	r := newRecorder()
-	p := engine.NewPlug(r, goroutines{}, nil)
-	p.RegisterHandlers(r, nil)
-	p.Start()
-	p.PostSystemMessage(&proto.Stop{})
-	p.PostSystemMessage(&proto.Started{})
+	p := newAdapter(r, goroutines{}, nil)
+	p.attach(r)
+	p.start()
+	p.postSystemMessage(&proto.Stop{})
+	p.postSystemMessage(&proto.Started{})
 	// Nothing else is held up meanwhile.
-	p.PostUserMessage("late")
+	p.postUserMessage("late")
 	for len(r.all()) < 4 {
 		runtime.Gosched()
 	}
@@ -113,13 +129,13 @@ func TestTheActorEndsAfterTheLastBody(t *testing.T) {
 
 func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
 	r, s := newRecorder(), &shelf{}
-	p := engine.NewPlug(r, s, nil)
-	p.RegisterHandlers(r, nil)
-	p.Start()
-	p.PostSystemMessage(&proto.Started{})
-	p.PostUserMessage(&proto.PoisonPill{})
-	p.PostSystemMessage(&proto.SuspendMailbox{})
-	p.PostSystemMessage(&proto.ResumeMailbox{})
+	p := newAdapter(r, s, nil)
+	p.attach(r)
+	p.start()
+	p.postSystemMessage(&proto.Started{})
+	p.postUserMessage(&proto.PoisonPill{})
+	p.postSystemMessage(&proto.SuspendMailbox{})
+	p.postSystemMessage(&proto.ResumeMailbox{})
 	close(r.idle)
 	s.run()
 	require.Equal(t, []string{"drain", "system *actor.Started", "drain", "invoke *actor.PoisonPill"}, r.all())
@@ -128,20 +144,20 @@ func TestPoisonTakesItsPlaceAmongTheSystemMessages(t *testing.T) {
 // subject is a recorder whose life has more steps than its end.
 type subject struct {
 	*recorder
-	plug  *engine.Plug
-	quiet chan struct{}
-	keeps bool // it cannot be renewed
+	adapter *Adapter
+	quiet   chan struct{}
+	keeps   bool // it cannot be renewed
 
 	decided []string
-	about   []engine.Failure
+	about   []Failure
 }
 
 func (s *subject) Admits(any) bool          { return true }
-func (s *subject) Plugged(p *engine.Plug)   { s.plug = p }
+func (s *subject) Attached(p *Adapter)      { s.adapter = p }
 func (s *subject) Suspend() <-chan struct{} { s.note("suspend"); return s.quiet }
 func (s *subject) Resume()                  { s.note("resume") }
 func (s *subject) Renew() bool              { s.note("renew"); return !s.keeps }
-func (s *subject) Decided(what string, about engine.Failure) {
+func (s *subject) Decided(what string, about Failure) {
 	s.decided = append(s.decided, what)
 	s.about = append(s.about, about)
 }
@@ -152,45 +168,45 @@ type sulky struct{ *recorder }
 
 func (s *sulky) EscalateFailure(any, any) { panic("no idea") }
 
-func newSubject(t *testing.T) (*subject, *engine.Plug, *shelf) {
+func newSubject(t *testing.T) (*subject, *Adapter, *shelf) {
 	s, w := &subject{recorder: newRecorder(), quiet: make(chan struct{})}, &shelf{}
-	p := engine.NewPlug(s, w, nil)
-	require.Same(t, p, s.plug)
-	p.RegisterHandlers(s, nil)
-	p.Start()
+	p := newAdapter(s, w, nil)
+	require.Same(t, p, s.adapter)
+	p.attach(s)
+	p.start()
 	return s, p, w
 }
 
 func TestARestartWaitsUntilTheObjectIsQuiet(t *testing.T) {
 	s, p, w := newSubject(t)
-	p.PostSystemMessage(&proto.SuspendMailbox{})
-	p.PostSystemMessage(&proto.Restart{})
-	p.PostSystemMessage(&proto.ResumeMailbox{})
-	p.PostSystemMessage(&proto.Started{})
+	p.postSystemMessage(&proto.SuspendMailbox{})
+	p.postSystemMessage(&proto.Restart{})
+	p.postSystemMessage(&proto.ResumeMailbox{})
+	p.postSystemMessage(&proto.Started{})
 	close(s.quiet)
 	w.run()
 	require.Equal(t, []string{"suspend", "suspend", "system *actor.Started", "renew", "system *actor.Restart", "resume"}, s.all())
 
 	s.keeps = true
-	p.PostSystemMessage(&proto.Restart{})
+	p.postSystemMessage(&proto.Restart{})
 	w.run()
 	require.Equal(t, []string{"suspend", "renew"}, s.all()[6:], "the actor goes on if the object does")
 }
 
 func TestNothingIsDecidedAboutAnObjectThatEnds(t *testing.T) {
 	s, p, w := newSubject(t)
-	p.PostSystemMessage(&proto.Stop{})
-	p.Fail(engine.Failure{Reason: io.EOF})
-	p.PostSystemMessage(&proto.Restart{})
-	p.PostSystemMessage(&proto.SuspendMailbox{})
+	p.postSystemMessage(&proto.Stop{})
+	p.Fail(Failure{Reason: io.EOF})
+	p.postSystemMessage(&proto.Restart{})
+	p.postSystemMessage(&proto.SuspendMailbox{})
 	close(s.idle)
 	w.run()
 	require.Equal(t, []string{"halt", "halt", "system *actor.Stop"}, s.all())
 }
 
-func TestAFailureGoesToTheSupervisorOnThePlugsTurn(t *testing.T) {
+func TestAFailureGoesToTheSupervisorOnTheAdaptersTurn(t *testing.T) {
 	s, p, w := newSubject(t)
-	p.Fail(engine.Failure{Reason: io.EOF})
+	p.Fail(Failure{Reason: io.EOF})
 	require.Empty(t, s.all())
 	w.run()
 	require.Equal(t, []string{"escalate"}, s.all())
@@ -200,22 +216,22 @@ func TestADecisionIsToldOnceWithWhatItIsAbout(t *testing.T) {
 	s, p, w := newSubject(t)
 	close(s.quiet)
 	close(s.idle)
-	p.PostSystemMessage(&proto.ResumeMailbox{}) // which nobody has asked for
-	p.Fail(engine.Failure{Reason: io.EOF, Request: 7})
-	p.PostSystemMessage(&proto.ResumeMailbox{})
-	p.PostSystemMessage(&proto.Restart{}) // for the sake of others
+	p.postSystemMessage(&proto.ResumeMailbox{}) // which nobody has asked for
+	p.Fail(Failure{Reason: io.EOF, Request: 7})
+	p.postSystemMessage(&proto.ResumeMailbox{})
+	p.postSystemMessage(&proto.Restart{}) // for the sake of others
 	w.run()
-	p.Fail(engine.Failure{Reason: io.ErrClosedPipe})
-	p.PostSystemMessage(&proto.Stop{})
+	p.Fail(Failure{Reason: io.ErrClosedPipe})
+	p.postSystemMessage(&proto.Stop{})
 	w.run()
 	require.Equal(t, []string{"resumed", "restarted"}, s.decided)
-	require.Equal(t, []engine.Failure{{Reason: io.EOF, Request: 7}, {}}, s.about, "who stops it decides nothing, if nobody has been asked")
+	require.Equal(t, []Failure{{Reason: io.EOF, Request: 7}, {}}, s.about, "who stops it decides nothing, if nobody has been asked")
 
 	s, p, w = newSubject(t)
-	p.Fail(engine.Failure{Reason: io.EOF})
+	p.Fail(Failure{Reason: io.EOF})
 	w.run()
-	p.PostSystemMessage(&proto.Stop{})
-	p.PostSystemMessage(&proto.Stop{})
+	p.postSystemMessage(&proto.Stop{})
+	p.postSystemMessage(&proto.Stop{})
 	close(s.idle)
 	w.run()
 	require.Equal(t, []string{"stopped"}, s.decided)
@@ -223,16 +239,16 @@ func TestADecisionIsToldOnceWithWhatItIsAbout(t *testing.T) {
 
 func TestASupervisorThatPanicsLeavesNothingUndecided(t *testing.T) {
 	s, w := &subject{recorder: newRecorder()}, &shelf{}
-	p := engine.NewPlug(s, w, nil)
-	p.RegisterHandlers(&sulky{s.recorder}, nil)
-	p.Start()
-	p.Fail(engine.Failure{Reason: io.EOF})
+	p := newAdapter(s, w, nil)
+	p.attach(&sulky{s.recorder})
+	p.start()
+	p.Fail(Failure{Reason: io.EOF})
 	close(s.idle)
 	w.run()
 	require.Equal(t, []string{"undecided no idea", "halt", "halt", "system *actor.Stop"}, s.all())
 }
 
-func TestAPlugWithoutAnActorSpawnsNothing(t *testing.T) {
+func TestAnAdapterWithoutAnActorSpawnsNothing(t *testing.T) {
 	_, p, _ := newSubject(t)
 	_, ok, err := p.Spawn(nil, "child")
 	require.False(t, ok)
