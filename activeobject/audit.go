@@ -90,16 +90,16 @@ func (a *Audit) diff(before, after string) string {
 
 // askTwice asks a guard, of the operation or of one request with the body, and finds
 // out whether that is all it does.
-func (o *Object[T]) askTwice(op int, body engine.Body, ask func() (falsePart string)) (falsePart string, err error) {
-	a, d := o.class.audit, o.class.rule(op)
-	e := &ImpureError{Object: o.Name(), Operation: d.Name, Guard: d.Guard}
+func (h *host[T]) askTwice(op int, body engine.Body, ask func() (falsePart string)) (falsePart string, err error) {
+	a, d := h.class.audit, h.class.rule(op)
+	e := &ImpureError{Object: h.Name(), Operation: d.Name, Guard: d.Guard}
 	if in, ok := carried[T](body); ok {
 		e.Guard = in.arg.guard.Name()
 	}
-	before := a.Fingerprint(o.state)
+	before := a.Fingerprint(h.state)
 	falsePart = ask()
 	second := ask()
-	after := a.Fingerprint(o.state)
+	after := a.Fingerprint(h.state)
 	switch {
 	case before != after:
 		e.Problem, e.Diff = "it changed the state", a.diff(before, after)
@@ -134,4 +134,4 @@ func (c *request) applyAudited(t turn, ctx context.Context) error {
 }
 
 // shown returns a pointer to the state.
-func (o *Object[T]) shown() any { return o.state }
+func (h *host[T]) shown() any { return h.state }

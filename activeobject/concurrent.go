@@ -137,11 +137,11 @@ func (op *operationInfo) claim(o *core, in typed) (c *mailbox.Claim, err error) 
 }
 
 // Clash implements mailbox.Clasher.
-func (o *Object[T]) Clash(scope int, a, b *mailbox.Request) (clash bool, err error) {
+func (h *host[T]) Clash(scope int, a, b *mailbox.Request) (clash bool, err error) {
 	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			err = o.clashFailed(a, b, engine.Panicked(value), stack)
+			err = h.clashFailed(a, b, engine.Panicked(value), stack)
 		}
 	}()
 	defer func() {
@@ -149,7 +149,7 @@ func (o *Object[T]) Clash(scope int, a, b *mailbox.Request) (clash bool, err err
 			value, stack = recover(), debug.Stack()
 		}
 	}()
-	s := &o.class.config.Rules.Conflicts.Scopes()[scope]
+	s := &h.class.config.Rules.Conflicts.Scopes()[scope]
 	clash = s.Predicate(a.Op, a.Record.(*engine.Request).Body.Argument(), b.Record.(*engine.Request).Body.Argument())
 	returned = true
 	return clash, nil

@@ -386,8 +386,8 @@ func (op *operationInfo) inheritedBy(o *core) *operationInfo {
 	return own
 }
 
-func (o *Object[T]) adopt(op *operationInfo) *operationInfo {
-	base := o.Type().base
+func (h *host[T]) adopt(op *operationInfo) *operationInfo {
+	base := h.object().Type().base
 	if base == nil {
 		return nil
 	}

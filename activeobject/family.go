@@ -247,7 +247,7 @@ func (op *operationInfo) opener(o *core, in typed) mailbox.Opener {
 }
 
 // Opens implements mailbox.KeyOpener.
-func (o *Object[T]) Opens(r *mailbox.Request, family int, open func(key any)) {
+func (h *host[T]) Opens(r *mailbox.Request, family int, open func(key any)) {
 	if b, ok := r.Record.(*engine.Request).Body.(interface{ current() turn }); ok {
 		t := b.current()
 		t.op.opener(t.o, t.in)(family, open)

@@ -19,7 +19,7 @@ type incomparable [0]func()
 // typed is an *invocation of whatever types.
 type typed interface {
 	// evaluate evaluates the guard, and returns the part of it that is false. It is given
-	// the object, an *Object[T], or a state, a *T; and so is apply.
+	// the object, a *host[T], or a state, a *T; and so is apply.
 	evaluate(at any) (falsePart string)
 	// apply runs the body. It writes the result to place, if that is a *R, and else
 	// returns it.
@@ -59,7 +59,7 @@ func (i *invocation[T, A, R]) answer(ctx context.Context, o *core, l letter) (ac
 	}
 	s, returned := callState{letter: l}, false
 	defer func() { s.answered(&op.info, o, returned) }()
-	r, c, err := start(op, ctx, o.box.Host().(*Object[T]), arg, answering, &s)
+	r, c, err := start(op, ctx, o.box.Host().(*host[T]).object(), arg, answering, &s)
 	if c == nil && l.sender != nil {
 		s.result = r
 	}
@@ -72,8 +72,8 @@ func (i *invocation[T, A, R]) info() *operationInfo { return &i.op.info }
 
 // stateOf returns the state of an object, or what is given if that is one.
 func stateOf[T any](at any) *T {
-	if o, ok := at.(*Object[T]); ok {
-		return o.state
+	if h, ok := at.(*host[T]); ok {
+		return h.state
 	}
 	return at.(*T)
 }

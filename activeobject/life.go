@@ -212,7 +212,7 @@ func (o *core) failedAsking(op int, r *mailbox.Request, err error) {
 }
 
 // Attached implements actor.Subject.
-func (o *Object[T]) Attached(p *actor.Adapter) { o.attached(p) }
+func (h *host[T]) Attached(p *actor.Adapter) { h.attached(p) }
 
 func (o *core) attached(p *actor.Adapter) {
 	who := o.who.Load()
@@ -227,36 +227,36 @@ func (o *core) attached(p *actor.Adapter) {
 func (o *core) adapter() *actor.Adapter { return o.who.Load().adapter.Load() }
 
 // Suspend implements actor.Subject.
-func (o *Object[T]) Suspend() (quiet <-chan struct{}) { return o.box.Suspend() }
+func (h *host[T]) Suspend() (quiet <-chan struct{}) { return h.box.Suspend() }
 
 // Resume implements actor.Subject.
-func (o *Object[T]) Resume() { o.box.Resume() }
+func (h *host[T]) Resume() { h.box.Resume() }
 
 // Admits implements actor.Subject.
-func (o *Object[T]) Admits(message any) bool {
-	return !o.class.local || o.class.system.IsLocal(message)
+func (h *host[T]) Admits(message any) bool {
+	return !h.class.local || h.class.system.IsLocal(message)
 }
 
 // Renew implements actor.Subject: the object is restarted. One without a factory
 // keeps its state; its actor restarts all the same, which ends its children: one of
 // them may be waiting for what becomes of its own failure.
-func (o *Object[T]) Renew() (carriedOut bool) {
-	who := o.who.Load()
+func (h *host[T]) Renew() (carriedOut bool) {
+	who := h.who.Load()
 	if who.renew == nil {
-		o.log(fmt.Errorf("sluice: %s keeps its state in a restart: it was not made by NewFrom", o.Name()))
+		h.log(fmt.Errorf("sluice: %s keeps its state in a restart: it was not made by NewFrom", h.Name()))
 		return true
 	}
-	failed := &mailbox.RestartError{Object: o.Name(), Failure: o.box.Decided()}
+	failed := &mailbox.RestartError{Object: h.Name(), Failure: h.box.Decided()}
 	if before, ok := failed.Failure.(*mailbox.RestartError); ok {
 		failed.Failure = before.Failure // what it all began with
 	}
-	failed.Cause = &mailbox.ExitError{Object: o.Name(), Operation: "factory"} // unless it returns
+	failed.Cause = &mailbox.ExitError{Object: h.Name(), Operation: "factory"} // unless it returns
 	defer func() {
 		if failed.Cause == nil {
 			return
 		}
-		o.report("factory", 0, failed)
-		if o.box.Fail(failed) {
+		h.report("factory", 0, failed)
+		if h.box.Fail(failed) {
 			who.adapter.Load().Fail(actor.Failure{Reason: failed, Message: &actor.Restart{}})
 		}
 	}()
@@ -264,19 +264,19 @@ func (o *Object[T]) Renew() (carriedOut bool) {
 	if failed.Cause = err; err != nil {
 		return false
 	}
-	return o.box.Renew(put)
+	return h.box.Renew(put)
 }
 
 // Undecided implements actor.Subject.
-func (o *Object[T]) Undecided(value any) {
+func (h *host[T]) Undecided(value any) {
 	if value == nil {
 		value = goexit
 	}
-	o.log(fmt.Errorf("sluice: %s is stopped, as its supervisor failed to decide: %v", o.Name(), value), "stack", string(debug.Stack()))
+	h.log(fmt.Errorf("sluice: %s is stopped, as its supervisor failed to decide: %v", h.Name(), value), "stack", string(debug.Stack()))
 }
 
 // Decided implements actor.Subject.
-func (o *Object[T]) Decided(what string, about actor.Failure) { o.decided(what, about) }
+func (h *host[T]) Decided(what string, about actor.Failure) { h.decided(what, about) }
 
 // SpawnNamed implements actor.Spawner: it makes an actor a child of the object's. The
 // children end before the object's actor does, and before it is restarted; Supervising
@@ -328,7 +328,7 @@ func (o *Object[T]) Close(ctx context.Context) error {
 // actor after that.
 func (o *Object[T]) Retire() (idle <-chan struct{}) {
 	closed := o.box.Closed()
-	idle = o.Drain()
+	idle = o.host().Drain()
 	if who := o.who.Load(); who != nil && !closed {
 		who.mu.Lock()
 		defer who.mu.Unlock()

@@ -34,23 +34,23 @@ func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.O
 // One whose sender has gone, now or when it is about to start, does not run, as nothing would get
 // its result; the message is a dead letter then. Whether a sender on another machine has gone
 // cannot be known.
-func (o *Object[T]) Receive(message any, header actor.Header, sender *actor.PID) {
+func (h *host[T]) Receive(message any, header actor.Header, sender *actor.PID) {
 	m, ok := message.(*actor.Invoke)
 	if !ok || m == nil {
-		o.refuse(message, sender, "a message of type %T is no request: send an *actor.Invoke", message)
+		h.refuse(message, sender, "a message of type %T is no request: send an *actor.Invoke", message)
 		return
 	}
-	op := o.Type().byName[m.Operation]
+	op := h.object().Type().byName[m.Operation]
 	if op == nil {
-		o.refuse(message, sender, "type %q has no operation %q", o.class.typ.name, m.Operation)
+		h.refuse(message, sender, "type %q has no operation %q", h.class.typ.name, m.Operation)
 		return
 	}
 	ctx := context.Background()
 	if sender != nil {
-		if asker, ok := o.class.system.Asker(sender); ok {
+		if asker, ok := h.class.system.Asker(sender); ok {
 			ctx = asker
-		} else if o.class.system.Gone(sender) {
-			o.class.system.DeadLetter(o.PID(), message)
+		} else if h.class.system.Gone(sender) {
+			h.class.system.DeadLetter(h.object().PID(), message)
 			return
 		}
 		if engine.ClientOf(ctx) == nil { // interceptors may ask, and policies, also of an object that it is requeued to
@@ -60,18 +60,18 @@ func (o *Object[T]) Receive(message any, header actor.Header, sender *actor.PID)
 	if header != nil && header.Length() > 0 {
 		ctx = actor.WithHeader(ctx, header)
 	}
-	if !op.info.prototype.answer(ctx, &o.core, letter{m, sender}) {
-		o.refuse(message, sender, "operation %q does not take an argument of type %T", m.Operation, m.Argument)
+	if !op.info.prototype.answer(ctx, &h.core, letter{m, sender}) {
+		h.refuse(message, sender, "operation %q does not take an argument of type %T", m.Operation, m.Argument)
 	}
 }
 
 // refuse answers a message that is not understood.
-func (o *Object[T]) refuse(message any, sender *actor.PID, format string, args ...any) {
+func (h *host[T]) refuse(message any, sender *actor.PID, format string, args ...any) {
 	if sender == nil {
-		o.class.system.DeadLetter(o.PID(), message)
+		h.class.system.DeadLetter(h.object().PID(), message)
 		return
 	}
-	o.class.system.Respond(sender, nil, &MessageError{Object: o.Name(), Problem: fmt.Sprintf(format, args...)})
+	h.class.system.Respond(sender, nil, &MessageError{Object: h.Name(), Problem: fmt.Sprintf(format, args...)})
 }
 
 // acceptsNil reports whether nil in a message stands for the argument: for none, or for a nil

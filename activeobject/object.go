@@ -2,16 +2,13 @@ package activeobject
 
 import (
 	"fmt"
-	"math/bits"
 	"reflect"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -237,13 +234,13 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		}
 		o.who.Store(who)
 	}
-	o.box.Init(&o.class.config, o)
-	err = system.Join(o)
+	o.box.Init(&o.class.config, o.host())
+	err = system.Join(o, &o.seat)
 	if err == nil && addressed {
 		_, err = o.address()
 	}
 	if err != nil {
-		o.Halt()
+		o.host().Halt()
 		return nil, err
 	}
 	return o, nil
@@ -299,7 +296,7 @@ func (o *Object[T]) address() (*actor.PID, error) {
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	if who.pid == nil {
-		pid, err := o.class.system.SpawnAt(who.place, o)
+		pid, err := o.class.system.SpawnAt(who.place, o.host())
 		if err != nil {
 			return nil, err
 		}
@@ -321,7 +318,7 @@ func (o *Object[T]) address() (*actor.PID, error) {
 // other ways to end one.
 func (o *Object[T]) Stop() <-chan struct{} {
 	closed := o.box.Closed()
-	idle := o.Halt()
+	idle := o.host().Halt()
 	if who := o.who.Load(); who != nil && !closed {
 		who.mu.Lock()
 		defer who.mu.Unlock()
@@ -331,28 +328,6 @@ func (o *Object[T]) Stop() <-chan struct{} {
 	}
 	return idle
 }
-
-// Halt implements actor.Receiver: it ends the object but not its actor.
-func (o *Object[T]) Halt() <-chan struct{} {
-	return o.box.Close(&mailbox.StoppedError{Object: o.Name(), Cause: o.box.Failure()})
-}
-
-// Drain implements actor.Receiver: it ends the object once what waits and can
-// start has been served.
-func (o *Object[T]) Drain() <-chan struct{} {
-	return o.box.Drain(&mailbox.StoppedError{Object: o.Name()})
-}
-
-// Ended implements engine.Host: the object has stopped, and nothing runs.
-func (o *Object[T]) Ended() {
-	o.class.system.Leave(o)
-	if d, ok := o.box.Dispatcher().(*actor.Dedicated); ok {
-		d.Close()
-	}
-}
-
-// Seat implements actor.Member.
-func (o *Object[T]) Seat() *int { return &o.seat }
 
 // bind gives the embedded Queues of the state its object.
 func (q *Queues) bind(t *species, box *engine.Mailbox) { q.typ, q.box = t, box }
@@ -404,110 +379,4 @@ func (q *Queues) ObjectName() string {
 		return ""
 	}
 	return q.box.Name()
-}
-
-// AskState implements mailbox.Object.
-func (o *Object[T]) AskState(op int) (falsePart string, err error) {
-	returned, value, stack := false, any(nil), []byte(nil)
-	defer func() {
-		if !returned {
-			err = o.guardFailed(op, nil, engine.Panicked(value), stack)
-		}
-	}()
-	defer func() {
-		if !returned {
-			value, stack = recover(), debug.Stack()
-		}
-	}()
-	switch asked := o.Type().op(op); {
-	case o.class.audit != nil:
-		falsePart, err = o.askTwice(op, nil, func() string { return asked.askState(o.state) })
-	case asked.simple == nil:
-		falsePart = asked.askState(o.state)
-	case !asked.simple(o.state):
-		falsePart = asked.info.guard
-	}
-	returned = true
-	return falsePart, err
-}
-
-// AskRequest implements mailbox.Object.
-func (o *Object[T]) AskRequest(r *mailbox.Request) (falsePart string, err error) {
-	returned, value, stack := false, any(nil), []byte(nil)
-	defer func() {
-		if !returned {
-			err = o.guardFailed(r.Op, r, engine.Panicked(value), stack)
-		}
-	}()
-	defer func() {
-		if !returned {
-			value, stack = recover(), debug.Stack()
-		}
-	}()
-	body := r.Record.(*engine.Request).Body
-	if o.class.audit != nil {
-		falsePart, err = o.askTwice(r.Op, body, body.AskGuard)
-	} else {
-		falsePart = body.AskGuard()
-	}
-	returned = true
-	return falsePart, err
-}
-
-// guardFailed returns the error of a guard that panicked with the value. If it
-// has none the guard has called runtime.Goexit, and the goroutine is to be kept
-// from leaving the object locked.
-func (o *Object[T]) guardFailed(op int, r *mailbox.Request, value any, stack []byte) error {
-	if value == nil {
-		err := o.guardError(op, goexit, stack)
-		o.failedAsking(op, r, err)
-		o.box.GuardExited(op, r, err)
-		return nil
-	}
-	err := o.guardError(op, value, stack)
-	o.failedAsking(op, r, err)
-	return err
-}
-
-// goexit is the value of a failure that is not a panic.
-const goexit = "it ended its goroutine (runtime.Goexit)"
-
-func (o *core) guardError(op int, value any, stack []byte) error {
-	d := o.class.rule(op)
-	return &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: stack}
-}
-
-// Open implements engine.Host.
-func (o *Object[T]) Open(operations uint64) int {
-	for ; operations != 0; operations &= operations - 1 {
-		op := bits.TrailingZeros64(operations)
-		holds := o.Type().op(op).plain
-		if holds == nil {
-			holds = o.watch // the guard that requests carry
-		}
-		if holds(o.state) {
-			return op
-		}
-	}
-	return -1
-}
-
-// Watch implements engine.Host.
-func (o *Object[T]) Watch(operations uint64) {
-	o.watch = nil
-	if bits.OnesCount64(operations) == 1 {
-		o.watch = o.Type().op(bits.TrailingZeros64(operations)).plain
-	}
-}
-
-// Carries implements engine.Host.
-func (o *Object[T]) Carries(r *engine.Request) bool {
-	in, ok := carried[T](r.Body)
-	return ok && in.arg.guard.Looks() == guards.AtState && in.arg.guard.Simple() != nil
-}
-
-// WatchGuard implements engine.Host.
-func (o *Object[T]) WatchGuard(r *engine.Request) {
-	in, _ := carried[T](r.Body)
-	o.watch = in.arg.guard.Simple()
 }

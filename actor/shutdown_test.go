@@ -24,7 +24,7 @@ type retiree struct {
 
 func newRetiree(t *testing.T, s *actor.System) *retiree {
 	r := &retiree{newMember(s), make(chan struct{})}
-	require.NoError(t, s.Join(r))
+	require.NoError(t, s.Join(r, &r.seat))
 	return r
 }
 
@@ -32,7 +32,7 @@ func (r *retiree) Retire() <-chan struct{} { close(r.retired); return r.idle }
 func (r *retiree) Stop() <-chan struct{}   { r.once.Do(func() { close(r.stopped) }); return r.idle }
 
 // end is what happens when the last body has returned.
-func (r *retiree) end() { r.system.Leave(r); close(r.idle) }
+func (r *retiree) end() { r.system.Leave(&r.seat); close(r.idle) }
 
 func TestShutdownRetiresOneAfterAnotherInReverseOrder(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
@@ -42,7 +42,7 @@ func TestShutdownRetiresOneAfterAnotherInReverseOrder(t *testing.T) {
 	}
 	// Those that leave do not change the order of the others.
 	for _, i := range []int{19, 3, 0, 7, 8, 9, 10, 11, 12, 13, 14, 2} {
-		s.Leave(members[i])
+		s.Leave(&members[i].seat)
 		members[i] = nil
 		if i == 10 {
 			members = append(members, newRetiree(t, s))
@@ -60,7 +60,7 @@ func TestShutdownRetiresOneAfterAnotherInReverseOrder(t *testing.T) {
 			default:
 			}
 		}
-		require.ErrorIs(t, s.Join(newMember(s)), actor.ErrClosed)
+		require.ErrorIs(t, s.Join(newMember(s), new(int)), actor.ErrClosed)
 		m.end()
 	}
 	require.NoError(t, soon(t, down))
@@ -157,7 +157,7 @@ func TestASystemGoesOnWhenItsForeignActorSystemShutsDown(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet), actor.On(foreign))
 	pid, senders := asks(t, s)
 	m := newMember(s)
-	require.NoError(t, s.Join(m))
+	require.NoError(t, s.Join(m, &m.seat))
 	f := s.Request(background, pid, "?")
 	foreign.Shutdown()
 	require.True(t, foreign.IsStopped())
@@ -206,7 +206,7 @@ func TestCloseOfASystemThatIsOverSucceeds(t *testing.T) {
 		s := actor.NewSystem(actor.WithLogger(quiet))
 		m := newMember(s)
 		close(m.idle)
-		require.NoError(t, s.Join(m))
+		require.NoError(t, s.Join(m, &m.seat))
 		s.Actors()
 		require.NoError(t, s.Close(ended))
 		require.True(t, s.Actors().IsStopped())

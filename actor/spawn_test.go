@@ -46,7 +46,7 @@ func TestAChildThatNobodyDecidesAboutIsStopped(t *testing.T) {
 			t.Run(name+", "+log, func(t *testing.T) {
 				s := actor.NewSystem(actor.WithLogger(logger))
 				p := &parent{member: newMember(s)}
-				require.NoError(t, s.Join(p))
+				require.NoError(t, s.Join(p, &p.seat))
 				close(p.idle)
 				_, err := s.SpawnAt(actor.Place{Children: &undecided{how}}, p)
 				require.NoError(t, err)

@@ -59,7 +59,7 @@ type System struct {
 	shared sync.Map
 
 	mu      sync.Mutex
-	members []Member // in the order in which they were made; nil where one has left
+	members []member // in the order in which they were made; zero where one has left
 	left    int      // how many of these are nil
 	full    bool     // no more come
 	closed  bool
@@ -77,8 +77,6 @@ type System struct {
 
 // Member is an object as its system sees it.
 type Member interface {
-	// Seat gives the place of the member in the system's list.
-	Seat() *int
 	// Stop ends the object and its actor; the channel is closed when the last
 	// body has returned.
 	Stop() <-chan struct{}
@@ -265,36 +263,43 @@ func (s *System) Full() bool {
 	return s.full
 }
 
-// Join makes an object a member, or fails with ErrClosed.
-func (s *System) Join(m Member) error {
+// member is a Member with where it keeps its place in the system's list.
+type member struct {
+	Member
+	place *int
+}
+
+// Join makes an object a member, or fails with ErrClosed. What it keeps at place is the system's
+// until it leaves.
+func (s *System) Join(m Member, place *int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.full {
 		return ErrClosed
 	}
-	*m.Seat() = len(s.members)
-	s.members = append(s.members, m)
+	*place = len(s.members)
+	s.members = append(s.members, member{m, place})
 	return nil
 }
 
 // Leave ends the membership of an object; one that is not a member is ignored.
-func (s *System) Leave(m Member) {
+func (s *System) Leave(place *int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := *m.Seat()
-	if i >= len(s.members) || s.members[i] != m {
+	i := *place
+	if i >= len(s.members) || s.members[i].place != place {
 		return
 	}
-	// The others keep their order, and move up when half of the seats are empty: two
+	// The others keep their order, and move up when half of the places are empty: two
 	// steps for each that has left.
-	s.members[i] = nil
+	s.members[i] = member{}
 	if s.left++; s.left <= len(s.members)/2 {
 		return
 	}
 	rest := s.members[:0]
 	for _, m := range s.members {
-		if m != nil {
-			*m.Seat() = len(rest)
+		if m.place != nil {
+			*m.place = len(rest)
 			rest = append(rest, m)
 		}
 	}
@@ -312,8 +317,8 @@ func (s *System) present() []Member {
 func (s *System) membersNow() []Member {
 	members := make([]Member, 0, len(s.members)-s.left)
 	for _, m := range s.members {
-		if m != nil {
-			members = append(members, m)
+		if m.place != nil {
+			members = append(members, m.Member)
 		}
 	}
 	return members
@@ -386,22 +391,14 @@ func await(ctx context.Context, c <-chan struct{}) error {
 
 // within returns an error if the context is that of a body of one of the objects.
 func (s *System) within(ctx context.Context) error {
-	body := engine.BodyOf(ctx, func(object engine.Host) bool {
-		m, ok := object.(Member)
-		return ok && s.has(m)
+	body := engine.BodyOf(ctx, func(host engine.Host) bool {
+		object, ok := host.(interface{ In(*System) bool })
+		return ok && object.In(s)
 	})
 	if body == "" {
 		return nil
 	}
 	return &mailbox.DeadlockError{Circle: []mailbox.Link{{Body: body, For: "the end of its system"}}}
-}
-
-// has reports whether m is a member.
-func (s *System) has(m Member) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := *m.Seat()
-	return i < len(s.members) && s.members[i] == m
 }
 
 // hush fails the requests to actors that have no reply, and ends what is watched. A

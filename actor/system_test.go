@@ -32,7 +32,6 @@ func newMember(s *actor.System) *member {
 	return &member{system: s, stopped: make(chan struct{}), idle: make(chan struct{}), got: make(chan any, 10)}
 }
 
-func (m *member) Seat() *int                                        { return &m.seat }
 func (m *member) Explain() mailbox.Snapshot                         { return m.snap }
 func (m *member) Receive(message any, _ actor.Header, _ *actor.PID) { m.got <- message }
 func (m *member) Halt() <-chan struct{}                             { return m.Stop() }
@@ -40,7 +39,7 @@ func (m *member) Drain() <-chan struct{}                            { return m.S
 func (m *member) Retire() <-chan struct{}                           { return m.Stop() }
 
 func (m *member) Stop() <-chan struct{} {
-	m.once.Do(func() { close(m.stopped); m.system.Leave(m) })
+	m.once.Do(func() { close(m.stopped); m.system.Leave(&m.seat) })
 	return m.idle
 }
 
@@ -49,11 +48,11 @@ func TestCloseStopsAllMembersAndWaitsForTheirBodies(t *testing.T) {
 	var members []*member
 	for range 5 {
 		m := newMember(s)
-		require.NoError(t, s.Join(m))
+		require.NoError(t, s.Join(m, &m.seat))
 		members = append(members, m)
 	}
-	s.Leave(members[2])
-	s.Leave(members[2]) // twice is fine
+	s.Leave(&members[2].seat)
+	s.Leave(&members[2].seat) // twice is fine
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close(background) }()
 	for i, m := range members {
@@ -61,7 +60,7 @@ func TestCloseStopsAllMembersAndWaitsForTheirBodies(t *testing.T) {
 			soon(t, m.stopped)
 		}
 	}
-	require.ErrorIs(t, s.Join(newMember(s)), actor.ErrClosed)
+	require.ErrorIs(t, s.Join(newMember(s), new(int)), actor.ErrClosed)
 	require.Empty(t, closed)
 	for _, m := range members {
 		close(m.idle)
@@ -78,7 +77,7 @@ func TestCloseStopsAllMembersAndWaitsForTheirBodies(t *testing.T) {
 func TestCloseEndsWithItsContext(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
 	m := newMember(s)
-	require.NoError(t, s.Join(m))
+	require.NoError(t, s.Join(m, &m.seat))
 	over, cancel := context.WithCancel(background)
 	cancel()
 	require.ErrorIs(t, s.Close(over), context.Canceled)
@@ -112,8 +111,8 @@ func TestExplainLeavesOutWhoIsIdle(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
 	idle, busy := newMember(s), newMember(s)
 	busy.snap = mailbox.Snapshot{Object: "busy", Waiting: []mailbox.Waiting{{Operation: "op"}}}
-	require.NoError(t, s.Join(idle))
-	require.NoError(t, s.Join(busy))
+	require.NoError(t, s.Join(idle, &idle.seat))
+	require.NoError(t, s.Join(busy, &busy.seat))
 	require.Equal(t, []mailbox.Snapshot{busy.snap}, s.Explain())
 	close(idle.idle)
 	close(busy.idle)
@@ -130,12 +129,12 @@ func TestMembersMayComeAndGoAtTheSameTime(t *testing.T) {
 			for i := range 200 {
 				m := newMember(s)
 				close(m.idle)
-				if err := s.Join(m); err != nil {
+				if err := s.Join(m, &m.seat); err != nil {
 					t.Error(err)
 				}
 				mine = append(mine, m)
 				if i%3 == 0 {
-					s.Leave(mine[i/2])
+					s.Leave(&mine[i/2].seat)
 				}
 			}
 		})
@@ -237,13 +236,13 @@ func TestObjectsAreThoseThatHaveNotLeft(t *testing.T) {
 	for range 5 {
 		m := newMember(s)
 		close(m.idle)
-		require.NoError(t, s.Join(m))
+		require.NoError(t, s.Join(m, &m.seat))
 		members = append(members, m)
 	}
 	for len(members) > 0 {
 		require.Equal(t, members, slices.Collect(s.Objects()))
 		i := len(members) / 2
-		s.Leave(members[i])
+		s.Leave(&members[i].(*member).seat)
 		members = slices.Delete(members, i, i+1)
 	}
 	require.Empty(t, slices.Collect(s.Objects()))

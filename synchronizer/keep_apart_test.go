@@ -224,7 +224,7 @@ func TestWhateverComesThoseThatConflictAreKeptApart(t *testing.T) {
 						case "stop":
 							o.Stop()
 						case "poison":
-							o.Drain()
+							o.Retire()
 						}
 					}
 				}
