@@ -1,32 +1,26 @@
 package mailbox
 
-// counts returns how far bypasses are counted.
-func (k *Scheduler) counts() int { return k.counted }
-
-// due reports whether a request whose guard holds has been bypassed as often as
-// the rules allow.
-func (k *Scheduler) due(r *Request) bool {
-	return k.rules.MaxBypass > 0 && k.bypasses(r) >= k.rules.MaxBypass
-}
-
-// overtaken reports whether r is one of its queue's due.
-func (k *Scheduler) overtaken(r *Request) bool {
-	return k.rules.MaxBypass > 0 && int(r.bypassed) >= k.rules.MaxBypass
-}
-
-// bypasses returns how often later arrivals started while r waited inside and
-// its guard was open, as far as that is counted.
+// Bypasses are counted if the rules say so: see R5.
 //
-// Requests with a guard of their own are counted one by one. Those in a line
-// share their guard, so whatever started while it was open has bypassed all that
-// had arrived before: the line keeps the greatest order numbers that did, and
-// those not below r's are r's. (A request that comes in later has a greater
-// number than all that have passed the line; one that kept its place counts as if
-// it had been there.) Where all start that are compatible they are counted one by one,
-// too: see Rules.AllCompatible.
-func (k *Scheduler) bypasses(r *Request) int {
+// Requests with a guard of their own are counted one by one. Those in a line share their guard,
+// so a start while it was open has bypassed all that had arrived before: the line keeps the
+// greatest order numbers that did, and those not below a request's own are its bypasses. (A
+// request that is admitted later has a greater number than all that have passed the line; one
+// that kept its place counts as if it had been there.)
+//
+// Where all start that are compatible, one that conflicts with what runs may stay in the entry
+// queue as long as others pass it. So it is bypassed there, too: by each start that came to the
+// entry queue after it, unless its guard is known to be false; and takes its count along. One
+// that is requeued is before all in the entry queue (R3), so its start is no bypass of them. In
+// a line, therefore, the one with the least number need not be the one that has been bypassed
+// most often: so bypasses are counted one by one there, and the front of a line is the first of
+// those that are at the bound.
+
+// bypasses returns how often later arrivals started while r waited and
+// its guard was open, as far as that is counted.
+func (s *Scheduler) bypasses(r *Request) int {
 	n := int(r.bypassed)
-	if l := k.lineAt(&k.queues[r.Op], r.Key); l != nil {
+	if l := s.queues[r.Op].lineOf(r); l != nil {
 		for _, seq := range l.passed {
 			if seq >= r.seq {
 				n++
@@ -36,103 +30,150 @@ func (k *Scheduler) bypasses(r *Request) int {
 	return n
 }
 
-// bypass books the start of r, which is about to happen, with all that have
-// waited longer and could start as well; or, if it is not to count them yet, only asks
-// who they are. Those that something running conflicts with count as open unless they
-// are known to be false: a stream of functions must not starve an entry whose guard
-// holds.
-//
-// It first asks and then counts, in one step of the scheduler. Counting evaluates nothing: the
-// guards' answers still stand, and those of scoped operations, whose predicates would be
-// asked again, have been noted in passes.
-func (k *Scheduler) bypass(r *Request, count bool) {
-	if k.counts() == 0 {
+// Bypassed returns how often later arrivals have started while the guard of a
+// waiting request was open, up to the bound; 0 where nothing is counted. Without a bound
+// one that has been requeued to a place in front of others, as it kept its own or a policy
+// compares them, may count what started there before.
+func (s *Scheduler) Bypassed(r *Request) int {
+	switch {
+	case s.counted == 0:
+	case r.state == StateInside:
+		return min(s.bypasses(r), s.counted)
+	case r.state == StateAtGate:
+		return min(int(r.bypassed), s.counted)
+	}
+	return 0
+}
+
+// due reports whether a request whose guard holds has been bypassed as often as
+// the rules allow; atBound likewise, of those that are counted one by one.
+func (s *Scheduler) due(r *Request) bool {
+	return s.rules.MaxBypass > 0 && s.bypasses(r) >= s.rules.MaxBypass
+}
+
+func (s *Scheduler) atBound(r *Request) bool {
+	return s.rules.MaxBypass > 0 && int(r.bypassed) >= s.rules.MaxBypass
+}
+
+// bypass visits all that have waited longer than r, which is about to start, and could start as
+// well: first to evaluate their guards, one of which may fail, and then to count, which
+// evaluates nothing (I2). Those that something running conflicts with could start, unless they are
+// known to be closed: a stream of functions must not starve an entry whose guard holds.
+func (s *Scheduler) bypass(r *Request, how knowledge) {
+	for op := s.admitted.Next(0); op >= 0; op = s.admitted.Next(op + 1) {
+		q, failed := &s.queues[op], s.failed.last
+		single := q.scoped || q.each
+		s.visit(q, func(w *Request) bool {
+			old := w
+			if !single {
+				old = q.eldest(q.lineOf(w))
+			}
+			if old.seq >= r.seq {
+				return !single
+			}
+			switch v := s.judge(q, w, how); {
+			case v.closed || how == evaluate:
+			case single:
+				s.overtake(w)
+			default:
+				s.pass(q, w, r.seq)
+			}
+			return !q.scoped || s.failed.last == failed
+		})
+	}
+	if how == evaluate || !s.rules.AllCompatible {
 		return
 	}
-	if !count {
-		clear(k.passes) // of a start that something has failed before
-		k.passes = k.passes[:0]
-	}
-	for op := k.inside.Next(0); op >= 0; op = k.inside.Next(op + 1) {
-		q := &k.queues[op]
-		wall := k.barred(op)
-		switch {
-		case q.scoped:
-			if !count {
-				k.bypassEach(op, r)
-			}
-		case q.each:
-			for w := q.inside.first; w != nil && w.seq < r.seq; {
-				next := w.next
-				if (wall && k.mayHold(w) || !wall && k.askRequest(w) && w.answer.falsePart == "") && count {
-					k.overtake(w)
-				}
-				w = next
-			}
-		case q.members != nil:
-			for n := q.lines.first(); n != nil; {
-				l := n.line
-				n = n.next()
-				if l.oldest(q).seq < r.seq && k.lineOpen(q, l, wall) && count {
-					k.pass(q, l, r.seq)
-				}
-			}
-		default:
-			if q.inside.first.seq < r.seq && (wall && k.notFalse(op) != nil || !wall && k.firstOpen(op) != nil) && count {
-				k.pass(q, &q.line, r.seq)
-			}
+	for op := s.gated.Next(0); op >= 0; op = s.gated.Next(op + 1) {
+		q := &s.queues[op]
+		for w := q.gate.first; w != nil && w.seq < r.came && !q.closedOutside(s); w = w.next {
+			s.overtake(w)
 		}
-	}
-	if !count {
-		return
-	}
-	for _, w := range k.passes {
-		if k.mayHold(w) { // else the guard that it shares has been asked for another one
-			k.overtake(w)
-		}
-	}
-	clear(k.passes) // pin none
-	k.passes = k.passes[:0]
-	if k.rules.AllCompatible {
-		k.overtakeOutside(r)
 	}
 }
 
-// pass notes that the start of a request with the order number bypassed those in the line that
-// have less.
-func (k *Scheduler) pass(q *queue, l *line, seq uint64) {
-	if k.rules.AllCompatible {
-		k.overtakeLine(q, l, seq)
+// overtake counts a bypass of r.
+func (s *Scheduler) overtake(r *Request) {
+	r.bypassed++
+	if int(r.bypassed) != s.rules.MaxBypass {
+		return
+	}
+	q := &s.queues[r.Op]
+	if r.state == StateAtGate {
+		q.dueOutside++
 	} else {
-		l.pass(seq, k.counts())
+		q.due++
 	}
+	s.found = true // it is before others from now on
 }
 
-// lineOpen reports whether a line of a family is open, or, if it must not be
-// asked, not known to be closed.
-func (k *Scheduler) lineOpen(q *queue, l *line, wall bool) bool {
-	r := k.front(q, l)
-	if wall {
-		return k.mayHold(r)
+// pass counts a bypass of those in the line of w that arrived up to seq. Only the greatest
+// numbers are kept, as many as are counted: of those, as many are not below a request's own
+// as have passed it, up to that.
+func (s *Scheduler) pass(q *queue, w *Request, seq uint64) {
+	l := q.lineOf(w)
+	if s.rules.AllCompatible {
+		for r := q.in.first; r != nil && r.seq < seq; r = r.next {
+			if q.lineOf(r) == l {
+				s.overtake(r)
+			}
+		}
+		return
 	}
-	falsePart, err := k.askLine(q, l, r)
-	return falsePart == "" && err == nil
-}
-
-// pass notes that a start bypassed those in the line that arrived up to seq. Only
-// the greatest bound numbers are kept: of those, as many are not below a
-// request's own as have passed it, up to the bound.
-func (l *line) pass(seq uint64, bound int) {
 	seq = min(seq, l.latest)
-	if len(l.passed) < bound {
+	if len(l.passed) < s.counted {
 		l.passed = append(l.passed, seq)
 		return
 	}
 	least := 0
-	for i, s := range l.passed {
-		if s < l.passed[least] {
+	for i, n := range l.passed {
+		if n < l.passed[least] {
 			least = i
 		}
 	}
 	l.passed[least] = max(l.passed[least], seq)
+}
+
+// frontDue returns the first of a line, by its order number, that is at the bound; or nil.
+func (s *Scheduler) frontDue(q *queue, l *line) *Request {
+	if q.due == 0 {
+		return nil
+	}
+	for r := q.in.first; r != nil; r = r.next {
+		if s.atBound(r) && q.lineOf(r) == l {
+			return r
+		}
+	}
+	return nil
+}
+
+// cameIn is called when r, which was bypassed in the entry queue, has been admitted.
+func (s *Scheduler) cameIn(q *queue, r *Request) {
+	if s.atBound(r) {
+		q.dueOutside--
+		q.due++
+	}
+}
+
+// left is called when r leaves where it was counted.
+func (s *Scheduler) left(q *queue, r *Request) {
+	if s.atBound(r) {
+		if r.state == StateAtGate {
+			q.dueOutside--
+		} else {
+			q.due--
+		}
+	}
+	q.longest = max(q.longest, s.Bypassed(r))
+}
+
+// forgetPassed forgets what has passed none that is left of the line.
+func (l *line) forgetPassed(eldest *Request) {
+	kept := l.passed[:0]
+	for _, seq := range l.passed {
+		if eldest != nil && seq >= eldest.seq {
+			kept = append(kept, seq)
+		}
+	}
+	l.passed = kept
 }

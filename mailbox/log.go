@@ -45,18 +45,18 @@ func (e EventKind) String() string {
 	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed"}[e]
 }
 
-func (k *Scheduler) logObject(kind EventKind) { k.log(kind, -1, nil, "") }
+func (s *Scheduler) logObject(kind EventKind) { s.log(kind, -1, nil, "") }
 
-func (k *Scheduler) log(kind EventKind, op int, r *Request, falsePart string) {
-	if k.rules.Log != nil {
-		k.tell(kind, op, r, falsePart)
+func (s *Scheduler) log(kind EventKind, op int, r *Request, falsePart string) {
+	if s.rules.Log != nil {
+		s.tell(kind, op, r, falsePart)
 	}
 }
 
-func (k *Scheduler) tell(kind EventKind, op int, r *Request, falsePart string) {
+func (s *Scheduler) tell(kind EventKind, op int, r *Request, falsePart string) {
 	e := Event{Kind: kind, Op: op, FalsePart: falsePart}
 	if r != nil {
 		e.Arrival = r.arrival
 	}
-	k.rules.Log(e)
+	s.rules.Log(e)
 }

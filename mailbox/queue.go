@@ -8,85 +8,111 @@ import (
 
 // queue holds the waiting requests of one operation.
 type queue struct {
-	inside, gate list // in order of arrival
-	door         door
-	length       length
-	joined       atomic.Uint64 // requests that have come inside so far
-	runs         int32         // how many run, those begun by Begin included
+	in   pool // admitted
+	gate list // in the entry queue, in order of arrival
+	out  pool // in the overflow queue
 
-	line          // of those inside, unless the operation is a family
-	guard  string // its name; empty if there is none
-	shared bool   // it is over the state alone: there is one line
-	plain  bool   // there is one line, in order of arrival, and neither bypasses nor requests are counted
-	each   bool   // every request is asked by itself
-	sorted bool   // by a tree; or else the order of consideration is that of arrival
+	length length
+	joined atomic.Uint64 // requests that have been admitted so far
+	runs   int32         // how many run, those announced by Begin included
+
+	line    // of its requests, unless the operation is a family
+	members map[any]*line
+
+	// What the rules say of the operation.
+	op      int
+	row     guards.Set // operations that it conflicts with
+	guard   string     // its name; empty if there is none
+	shared  bool       // the guard looks at no argument: all requests share its result
+	own     bool       // the guard is evaluated for each request, or for the head of line
+	each    bool       // for each: a request is a line
+	one     bool       // there is one line
+	headed  bool       // of which only the head is considered
+	family  bool       // there is a line per key
+	sorted  bool       // by a tree: a family, or requests that a policy orders
+	changes bool       // it changes the state
+	counts  bool       // the guard looks at waiting counts
 	// together says that the requests of the operation start by one decision: they change
 	// nothing and run beside each other.
 	together bool
-	// Of a scoped operation each request is considered by itself, as not all conflict with
-	// the same: with all of always, and some of scopes. Here are those that run, if each may
-	// have to be compared.
+	// bare says that there is one line in order of arrival, and neither bypasses nor requests
+	// are counted; joins that Join may be of use.
+	bare, joins bool
+
+	// Of a scoped operation, requests are lines whatever the guard: not all conflict with the
+	// same. Each conflicts with all of always, and with some of scopes.
 	scoped         bool
 	always, scopes guards.Set
-	here           []*Request
-	// changes says that the operation changes the state, watchful that its guard looks
-	// at waiting counts, joins that Join may be of use.
-	changes, watchful, joins bool
-	// If each is asked, in order of arrival: the first inside that has not been
-	// asked since the stamp. Those before it have, and said no.
-	unasked *Request
-	since   uint64
-	// Requests inside that are counted one by one, and have been bypassed as often as allowed;
-	// and likewise at the gate, where all start that are compatible.
+	here           []*Request // those that run, if each may have to be compared by a predicate
+
+	// Of a family, see declared.go.
+	kept   bool   // some operation declares which keys it opens
+	fresh  uint64 // if kept: the version since which every result that was false stands
+	stands uint64 // what fresh was before the keys are told that were opened
+
+	// Requests that are counted one by one and have been bypassed as often as allowed:
+	// admitted, and in the entry queue.
 	due, dueOutside int32
-
-	members map[any]*line
-	lines   tree   // the members, by their first requests
-	kept    bool   // some operation declares which keys it opens
-	fresh   uint64 // if kept: the version since which every no stands
-	stands  uint64 // what fresh was before the keys are told that were opened
-
+	unmanned        int // in the overflow queue, and without a thread
 	counters
 }
 
-// length is how many requests of an operation wait, those at the door included, and
-// how many of them inside: two numbers in one word, as they change together. It can
-// be read without the scheduler's exclusion.
+// length is how many requests of an operation wait, and how many of them are admitted: two
+// numbers in one word, as they change together. It can be read without the scheduler's exclusion.
 type length struct{ atomic.Uint64 }
 
 const (
 	one     uint64 = 1       // request that waits
-	indoors uint64 = 1 << 32 // one that is inside
+	indoors uint64 = 1 << 32 // one that is admitted
 )
 
 func (l *length) all() int    { return int(uint32(l.Load())) }
 func (l *length) inside() int { return int(l.Load() >> 32) }
 
-// line holds the waiting requests that share a guard's answer: of an entry, or of
-// one key of a family. (If every request is asked by itself, they share a line
-// but no answer.)
+// pool holds the requests of an operation that wait in one place, by lines.
+type pool struct {
+	list         // in order of arrival
+	order places // in order of consideration, if they are sorted: the lines of a family, or the requests
+	where int    // inside or outside
+
+	// If each request is a line, and they are not sorted: the first that is not known to be
+	// closed since the stamp. A list and this pointer, and not a tree: evaluating all guards again
+	// after a change is the common case, and takes a third of the time.
+	unseen *Request
+	since  uint64
+}
+
+const (
+	inside  = iota // admitted
+	outside        // in the overflow queue
+)
+
+// line is the set of waiting requests that share operation, footprint and guard result. (Where
+// a request is a line, it has the result itself, and is its own first.)
 type line struct {
-	*node         // its place among the lines of its family; nil if there is none
-	key    any    // of the family
-	tree   tree   // its requests in the order of consideration, if they are sorted
-	door   *node  // its place among the lines at the door; nil if it never had one
-	out    tree   // those of its requests that wait there, in order of arrival
-	answer answer // of the guard
-	latest uint64 // the greatest order number that has come in; of scoped operations, that has been requeued
+	result result
+	latest uint64 // the greatest order number that has been admitted; of scoped operations, that has been requeued
 
 	// For each start that bypassed some of the line while it was open, the last
 	// order number that it bypassed; of these the greatest, at most as many as are
 	// counted.
-	passed  []uint64
-	failing bool // all of it: it is not worth a new place
+	passed []uint64
 
-	// Among the lines without a place: see Scheduler.loosen.
-	loose         bool
-	before, after *line
+	// Of a family:
+	key           any
+	at            [2]home
+	failing       bool  // all of it: it is not worth a new place
+	loose         bool  // without a place: see loosen
+	before, after *line // among the loose ones
 }
 
-// lines is a doubly linked list through the lines themselves, in the order in which they
-// joined, so that joining and leaving cost the same however many there are.
+// home is the requests of a line in one place, and the line's own place there.
+type home struct {
+	members places
+	node    placeNode
+}
+
+// lines is a doubly linked list through the lines themselves.
 type lines struct{ first, last *line }
 
 func (a *lines) push(l *line) {
@@ -113,274 +139,295 @@ func (a *lines) remove(l *line) {
 	l.loose, l.before, l.after = false, nil, nil
 }
 
-// lineOf returns the line in which r waits or is to wait.
-func (k *Scheduler) lineOf(q *queue, r *Request) *line {
-	if q.members == nil {
+// lineOf returns the line of requests like r; nil if there is none, as nothing waits for its key.
+func (q *queue) lineOf(r *Request) *line {
+	if !q.family {
 		return &q.line
 	}
-	l := q.members[r.Key]
+	return q.members[r.Key]
+}
+
+// lineFor returns the line that r is to join.
+func (s *Scheduler) lineFor(q *queue, r *Request) *line {
+	l := q.lineOf(r)
 	if l == nil {
-		if n := len(k.spare); n > 0 {
-			l, k.spare = k.spare[n-1], k.spare[:n-1]
+		if n := len(s.spare); n > 0 {
+			l, s.spare = s.spare[n-1], s.spare[:n-1]
 		} else {
-			l = &line{node: &node{}}
+			l = &line{}
 		}
-		l.line, l.key, l.latest = l, r.Key, 0
+		l.key, l.latest = r.Key, 0
+		l.at[inside].node.v.line, l.at[outside].node.v.line = l, l
 		q.members[r.Key] = l
 	}
 	return l
 }
 
-// lineAt returns the line of a key; nil if nobody waits there.
-func (k *Scheduler) lineAt(q *queue, key any) *line {
-	if q.members == nil {
-		return &q.line
-	}
-	return q.members[key]
-}
-
-// first returns the request of the line that is considered first, or nil.
-func (l *line) first(q *queue) *Request {
-	if !q.sorted {
-		return q.inside.first
-	}
-	if n := l.tree.first(); n != nil {
-		return n.r
-	}
-	return nil
-}
-
-// oldest returns the request of the line that arrived first, or nil.
-func (l *line) oldest(q *queue) *Request {
-	if q.members == nil {
-		return q.inside.first
-	}
-	if l.tree.root == nil {
+// eldest returns the admitted request of the line that arrived first, or nil.
+func (q *queue) eldest(l *line) *Request {
+	switch members := &l.at[inside].members; {
+	case !q.family:
+		return q.in.first
+	case members.root == nil:
 		return nil
-	}
-	return l.tree.root.eldest
-}
-
-// noted tells the trees that a line of a family is in what its guard has answered.
-func (l *line) noted() {
-	l.note(no(l.answer))
-	if l.door != nil {
-		l.door.note(no(l.answer))
-	}
-}
-
-// len returns how many wait in a line of a family.
-func (l *line) len() int {
-	if l.tree.root == nil {
-		return 0
-	}
-	return int(l.tree.root.size)
-}
-
-// sort puts r, which is inside, into the order of its line. If the policy fails,
-// so has r.
-func (k *Scheduler) sort(q *queue, l *line, r *Request) {
-	if r.node == nil {
-		r.node = &node{r: r}
-	}
-	r.node.no = no(r.answer)
-	if err := l.tree.insert(r.node, k.before); err != nil {
-		k.fail(r, err)
-		return
-	}
-	if q.members != nil {
-		k.place(q, l)
-	}
-}
-
-// before is the order of consideration of two requests of one operation.
-func (k *Scheduler) before(a, b *Request) (bool, error) {
-	if p := k.rules.Policy; p != nil && p.Within {
-		first, err := p.Before(a, b, -1)
-		if first || err != nil {
-			return first, err
-		}
-		if last, err := p.Before(b, a, -1); last || err != nil {
-			return false, err
-		}
-	}
-	return a.seq < b.seq, nil
-}
-
-// place puts a line of a family where its first request belongs.
-func (k *Scheduler) place(q *queue, l *line) {
-	first := l.first(q)
-	if l.placed && l.r == first {
-		return
-	}
-	k.displace(q, l)
-	l.r, l.no = first, no(l.answer)
-	if err := q.lines.insert(l.node, k.before); err != nil {
-		k.failLine(q, l, err)
-	}
-}
-
-// displace takes a line from its place among the others.
-func (k *Scheduler) displace(q *queue, l *line) {
-	if l.placed {
-		q.lines.remove(l.node)
-	}
-	if l.loose {
-		k.loose.remove(l)
-	}
-}
-
-// loosen is called when a request has left a line of a family. Without requests,
-// inside or at the door, it is no member any more. If another request is its first
-// now, it will need another place, but not yet: the policy that is asked for it may
-// not return, and the request that is leaving would be lost.
-func (k *Scheduler) loosen(q *queue, l *line) {
-	switch first := l.first(q); {
-	case first == nil && l.out.root != nil:
-		k.displace(q, l)
-		l.r, l.latest = nil, 0
-		k.disbelieve(l)
-	case first == nil:
-		k.displace(q, l)
-		delete(q.members, l.key)
-		*l.node = node{}
-		*l = line{node: l.node, door: l.door, passed: l.passed[:0]}
-		if len(k.spare) < 16 {
-			k.spare = append(k.spare, l)
-		}
-	case l.failing || l.loose || l.placed && l.r == first:
 	default:
-		k.displace(q, l)
-		l.r = first
-		k.loose.push(l)
+		return members.root.v.eldest
 	}
 }
 
-// tidy puts lines that have lost their first request into their new places.
-func (k *Scheduler) tidy() {
-	for l := k.loose.first; l != nil; l = k.loose.first {
-		first := l.tree.first().r
-		k.place(&k.queues[first.Op], l)
+// len returns how many requests of a family's line are admitted.
+func (l *line) len() int {
+	if root := l.at[inside].members.root; root != nil {
+		return int(root.v.size)
 	}
+	return 0
 }
 
-// failLine fails all requests of a line, in order of arrival.
-func (k *Scheduler) failLine(q *queue, l *line, err error) {
-	l.failing = true
-	for r := l.oldest(q); r != nil; r = l.oldest(q) {
-		k.fail(r, err)
-	}
-	l.failing = false
-}
-
-// front returns the request of a line that would start first if its guard held.
-func (k *Scheduler) front(q *queue, l *line) *Request {
-	if k.rules.MaxBypass > 0 {
-		if k.rules.AllCompatible {
-			if due := k.frontDue(q, l); due != nil {
+// front returns the request of the line that starts first, if its guard holds (R6); or nil.
+func (s *Scheduler) front(q *queue, p *pool, l *line) *Request {
+	if s.rules.MaxBypass > 0 && p.where == inside {
+		if s.rules.AllCompatible {
+			if due := s.frontDue(q, l); due != nil {
 				return due
 			}
-		} else if old := l.oldest(q); old != nil && k.due(old) {
+		} else if old := q.eldest(l); old != nil && s.due(old) {
 			return old
 		}
 	}
-	return l.first(q)
-}
-
-// firstOpen returns the first request inside the operation's queue whose guard
-// holds, asking what has not been asked since the state changed. A guard that
-// fails takes the requests it guards with it.
-func (k *Scheduler) firstOpen(op int) *Request {
-	q := &k.queues[op]
-	if q.plain {
-		if r := q.inside.first; r == nil || k.lets(q, r) {
-			return r
-		}
-		return nil
-	}
-	fresh := k.fresh(op) // also if one fails, which changes the waiting counts: once round is enough
-	switch {
-	case q.members != nil:
-		for {
-			n := q.lines.firstNot(fresh)
-			if n == nil {
-				return nil
-			}
-			l := n.line
-			r := k.front(q, l)
-			if falsePart, err := k.askLine(q, l, r); falsePart == "" && err == nil {
-				return r
-			}
-		}
-	case q.each && q.sorted:
-		for {
-			n := q.tree.firstNot(fresh)
-			if n == nil {
-				return nil
-			}
-			if r := n.r; k.askRequest(r) && r.answer.falsePart == "" {
-				return r
-			}
-		}
-	case q.each:
-		stamp := k.stamp(op)
-		for q.restart(fresh); q.unasked != nil; {
-			r := q.unasked
-			if a := &r.answer; a.stamp != stamp && !k.ask(q, r) {
-				stamp = k.stamp(op)
-				continue // it has failed, which moved unasked on
-			}
-			if r.answer.falsePart == "" {
-				return r
-			}
-			q.unasked = r.next
-		}
-		return nil
-	default:
-		r := k.front(q, &q.line)
-		if r == nil || q.guard == "" {
-			return r
-		}
-		if falsePart, err := k.askLine(q, &q.line, r); falsePart != "" || err != nil {
-			return nil
-		}
-		return r
-	}
-}
-
-// restart goes back to the first request if answers have become old.
-func (q *queue) restart(fresh uint64) {
-	if q.since != fresh {
-		q.since, q.unasked = fresh, q.inside.first
-	}
-}
-
-// notFalse returns the first request inside the operation's queue whose guard is
-// not known to be false, without asking.
-func (k *Scheduler) notFalse(op int) *Request {
-	q := &k.queues[op]
-	switch {
-	case q.members != nil:
-		if n := q.lines.firstNot(k.fresh(op)); n != nil {
-			return k.front(q, n.line)
-		}
-		return nil
-	case q.each && q.sorted:
-		if n := q.tree.firstNot(k.fresh(op)); n != nil {
-			return n.r
-		}
-		return nil
-	case q.each:
-		q.restart(k.fresh(op))
-		r := q.unasked
-		for r != nil && !k.mayHold(r) { // some after the first that holds may have been asked too
+	t := &p.order
+	if q.family {
+		t = &l.at[p.where].members
+	} else if t.root == nil {
+		r := p.first
+		for r != nil && r.marks.has(threadless) {
 			r = r.next
 		}
 		return r
 	}
-	r := k.front(q, &q.line)
-	if r == nil || !k.mayHold(r) {
-		return nil
+	if n := t.first(); n != nil {
+		return n.v.r
 	}
-	return r
+	return nil
+}
+
+// unknown returns the first request of the first line that is not known to be closed since the
+// stamp fresh, or nil.
+func (s *Scheduler) unknown(q *queue, p *pool, fresh uint64) *Request {
+	switch {
+	case p.first == nil:
+		return nil
+	case q.one:
+		if r := s.front(q, p, &q.line); r != nil && !s.closed(q, r) {
+			return r
+		}
+		return nil
+	case q.family || p.order.root != nil:
+		n := firstNot(&p.order, fresh)
+		if n == nil {
+			return nil
+		}
+		if n.v.line != nil {
+			return s.front(q, p, n.v.line)
+		}
+		return n.v.r
+	}
+	if p.since != fresh {
+		p.since, p.unseen = fresh, p.first
+	}
+	for p.unseen != nil && (p.unseen.marks.has(threadless) || s.closed(q, p.unseen)) {
+		p.unseen = p.unseen.next
+	}
+	return p.unseen
+}
+
+// first returns the first request of the first line that stands before others (R4), of an
+// operation whose requests conflict with the same; or nil. A line is asked once, also if one
+// fails meanwhile, by which the waiting counts change.
+func (s *Scheduler) first(q *queue, p *pool, how knowledge) *Request {
+	for fresh := s.fresh(q); ; {
+		r := s.unknown(q, p, fresh)
+		if r == nil || s.holds(q, r, how) {
+			return r
+		}
+		if q.one {
+			return nil
+		}
+	}
+}
+
+// visit calls f with each line of admitted requests, by the one that goes first in it, until it
+// returns false: of a scoped operation, or where each has its own guard, in order of arrival,
+// and else in order of consideration. The line that f is called with may leave, and no other.
+func (s *Scheduler) visit(q *queue, f func(r *Request) bool) {
+	var head *Request
+	switch {
+	case q.in.first == nil:
+		return
+	case q.scoped && q.headed:
+		if head = s.front(q, &q.in, &q.line); !s.rules.Reentrant {
+			f(head)
+			return
+		}
+	case q.scoped, q.each:
+	case q.family:
+		for n := q.in.order.first(); n != nil; {
+			l := n.v.line
+			n = n.next()
+			if !f(s.front(q, &q.in, l)) {
+				return
+			}
+		}
+		return
+	default:
+		f(s.front(q, &q.in, &q.line))
+		return
+	}
+	for r := q.in.first; r != nil; {
+		next := r.next
+		if (head == nil || r == head || s.nested(r)) && !f(r) {
+			return
+		}
+		r = next
+	}
+}
+
+// lineUp puts r, which is in the list of the pool, into the order of consideration. If the
+// policy fails, so has r.
+func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
+	if p.where == outside && q.scoped || q.one && !q.sorted {
+		return
+	}
+	t, before, no := &p.order, s.within, uint64(0)
+	if p.where == outside {
+		before = arrived
+	}
+	if q.family {
+		l := s.lineFor(q, r)
+		if s.insert(&l.at[p.where].members, r, 0, before) {
+			s.place(q, p, l)
+		}
+		return
+	}
+	if q.sorted && p.where == inside {
+		if q.own {
+			no = r.result.no()
+		}
+		s.insert(t, r, no, before)
+		return
+	}
+	if q.each && (p.unseen == nil || r.seq < p.unseen.seq) {
+		p.unseen = r
+	}
+}
+
+// insert puts r into a tree. If the policy fails it reports false, and r has failed.
+func (s *Scheduler) insert(t *places, r *Request, no uint64, before func(a, b *place) (bool, error)) bool {
+	if r.node == nil {
+		r.node = &placeNode{v: place{r: r}}
+	}
+	r.node.v.no = no
+	if err := t.insert(r.node, scatter(r.seq), before); err != nil {
+		s.fail(r, err)
+		return false
+	}
+	return true
+}
+
+// lineDown takes r out of the order of consideration.
+func (s *Scheduler) lineDown(q *queue, p *pool, r *Request) {
+	if p.unseen == r {
+		p.unseen = r.next
+	}
+	switch {
+	case !r.placed():
+	case q.family:
+		q.members[r.Key].at[p.where].members.remove(r.node)
+	default:
+		p.order.remove(r.node)
+	}
+}
+
+// place puts a line of a family where its first request belongs.
+func (s *Scheduler) place(q *queue, p *pool, l *line) {
+	n := &l.at[p.where].node
+	first := l.at[p.where].members.first()
+	if first != nil && n.placed && n.v.r == first.v.r {
+		return
+	}
+	s.displace(p, l)
+	if n.v.r = nil; first == nil {
+		return
+	}
+	before := s.within
+	if p.where == outside {
+		before = arrived
+	}
+	n.v.r, n.v.no = first.v.r, l.result.no()
+	if err := p.order.insert(n, scatter(first.v.r.seq), before); err != nil {
+		s.failLine(q, l, err)
+	}
+}
+
+// displace takes a line from its place among the others.
+func (s *Scheduler) displace(p *pool, l *line) {
+	if l.at[p.where].node.placed {
+		p.order.remove(&l.at[p.where].node)
+	}
+	if p.where == inside && l.loose {
+		s.loose.remove(l)
+	}
+}
+
+// loosen is called when an admitted request has left a line of a family. If another request is
+// its first now, the line needs another place; but not yet: the policy that is asked for that may
+// not return, and the request that is leaving would be lost.
+func (s *Scheduler) loosen(q *queue, l *line) {
+	n := &l.at[inside].node
+	switch first := l.at[inside].members.first(); {
+	case first == nil:
+		s.displace(&q.in, l)
+		n.v.r, l.latest = nil, 0
+		s.dissolve(q, l)
+		s.disbelieve(l)
+	case l.failing || l.loose || n.placed && n.v.r == first.v.r:
+	default:
+		s.displace(&q.in, l)
+		n.v.r = first.v.r
+		s.loose.push(l)
+	}
+}
+
+// dissolve forgets a line of a family that has no requests any more.
+func (s *Scheduler) dissolve(q *queue, l *line) {
+	if l.at[inside].members.root != nil || l.at[outside].members.root != nil {
+		return
+	}
+	delete(q.members, l.key)
+	*l = line{passed: l.passed[:0]}
+	if len(s.spare) < 16 {
+		s.spare = append(s.spare, l)
+	}
+}
+
+// tidy puts lines that have lost their first request into their new places.
+func (s *Scheduler) tidy() {
+	for l := s.loose.first; l != nil; l = s.loose.first {
+		q := &s.queues[l.at[inside].members.first().v.r.Op]
+		s.place(q, &q.in, l)
+	}
+}
+
+// failLine fails all admitted requests of a line, in order of arrival.
+func (s *Scheduler) failLine(q *queue, l *line, err error) {
+	l.failing = true
+	for r := q.eldest(l); r != nil; r = q.eldest(l) {
+		s.fail(r, err)
+	}
+	l.failing = false
+}
+
+// noted tells the trees that a line of a family is in what its guard has said.
+func (l *line) noted() {
+	noteNo(&l.at[inside].node, l.result.no())
+	noteNo(&l.at[outside].node, l.result.no())
 }

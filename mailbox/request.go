@@ -6,52 +6,51 @@ type State uint8
 const (
 	// StateFresh requests have not arrived.
 	StateFresh State = iota
-	// StateAtDoor requests wait for room in a queue that is full.
+	// StateAtDoor requests wait in the overflow queue for room in a queue that is full.
 	StateAtDoor
 	// StateThreadless requests wait for a thread, before they are considered.
 	StateThreadless
-	// StateAtGate requests wait outside for what conflicts with them to end.
+	// StateAtGate requests wait in the entry queue: they have not been admitted.
 	StateAtGate
-	// StateInside requests wait in the queue of their operation.
+	// StateInside requests have been admitted, and wait in the queue of their operation.
 	StateInside
 	// StateRunning requests have been returned by Next and have not completed.
 	StateRunning
 	// StateFailed requests wait for Next to report their failure.
 	StateFailed
-	// StateDone requests are of no concern to the scheduler any more.
+	// StateDone requests have started and ended, or failed, or left.
 	StateDone
 )
 
 // Request is one call of one operation on its way through a scheduler. It can be
 // used again once it is StateDone.
 type Request struct {
-	// What is looked at when very many wait comes first, and what leaving takes.
+	// The fields that are read when very many requests wait come first.
 
-	// Record is whatever the user of the scheduler wants to find again with the
-	// request. The scheduler does not look at it.
+	// Record belongs to the user of the scheduler, which does not look at it.
 	Record any
 
 	next, prev *Request
-	answer     answer // of a guard over arguments
+	result     result // of a guard over its own argument
 	bypassed   int32
 	state      State
 	marks      marks
 
-	// Try requests never wait inside: once nothing that runs conflicts with
-	// them they start, or fail with *Refused. So do they when they are requeued.
+	// Try requests are never admitted to wait (R9): once nothing that runs conflicts with
+	// them they start, or fail with *RefusedError. So do they when they are requeued.
 	Try bool
-	// Patient requests wait at the door if their queue is full and its bound says
+	// Patient requests wait in the overflow queue if their queue is full and its bound says
 	// so; others are refused.
 	Patient bool
 	// Op is the number of the operation.
-	Op   int
-	rest uint64 // Scheduler.rests when it arrived: it has had to wait if that is not the same any more
+	Op    int
+	rests uint64 // Scheduler.rests when it arrived: if that has changed, the request has had to wait
 
-	seq     uint64 // the order of arrival: see Scheduler.newest
-	came    uint64 // seq when it came to the gate: who is there may not be passed; 0 if it has been requeued
-	arrival uint64
-	node    *node // made when it is first sorted
-	err     error // while StateFailed
+	seq     uint64     // its order number: see order.go
+	came    uint64     // the order number with which it came to the entry queue; 0 if it has been requeued
+	arrival uint64     // see Arrival
+	node    *placeNode // made when it is first put into a tree
+	err     error      // while StateFailed
 
 	// Key tells the requests of a family apart. It must be comparable.
 	Key any
@@ -66,9 +65,9 @@ type Request struct {
 type marks uint8
 
 const (
-	extra  marks = 1 << iota // among Scheduler.extras
-	bare                     // has come without a thread, and has got none: StateThreadless, or StateAtDoor
-	manned                   // has come without, and got one: others may be inside that came to the gate later
+	extra      marks = 1 << iota // among Scheduler.extras
+	threadless                   // has arrived without a thread, and has got none: StateThreadless, or StateAtDoor
+	assigned                     // has arrived without, and got one: later arrivals may have been admitted before it
 )
 
 func (m marks) has(some marks) bool { return m&some != 0 }
@@ -90,17 +89,29 @@ func (r *Request) Arrival() uint64 { return r.arrival }
 // placed reports whether the request is sorted into a tree.
 func (r *Request) placed() bool { return r.node != nil && r.node.placed }
 
-// note tells the tree, if there is one, what r's guard has answered.
-func (r *Request) note() {
-	if r.node != nil {
-		r.node.note(no(r.answer))
-	}
-}
+// Fresh forgets the place that a request had in the order of arrivals, before it
+// is used for another call.
+func (r *Request) Fresh() { r.arrival, r.seq = 0, 0 }
 
-// list is a doubly linked list through the requests themselves, so that joining
-// and leaving cost the same however many wait.
+// list is a doubly linked list through the requests themselves, so that insertion
+// and removal cost the same however many wait.
 type list struct {
 	first, last *Request
+}
+
+// end returns the first request or the last, and beyond the one after r, from that end.
+func (l *list) end(first bool) *Request {
+	if first {
+		return l.first
+	}
+	return l.last
+}
+
+func (r *Request) beyond(first bool) *Request {
+	if first {
+		return r.next
+	}
+	return r.prev
 }
 
 func (l *list) push(r *Request) {

@@ -115,36 +115,36 @@ func (l Load) Idle() bool { return l.Running == 0 && l.Waiting == 0 && !l.Decidi
 
 // Waited reports whether r, which waits or has just been returned by Next, could not
 // start at once.
-func (k *Scheduler) Waited(r *Request) bool { return r.rest != k.rests }
+func (s *Scheduler) Waited(r *Request) bool { return r.rests != s.rests }
 
 // counters are what a queue counts.
 type counters struct {
 	started, waited, withdrawn, refused, asked uint64
 	longest                                    int
-	doors                                      int // requests at the door
-	tries                                      int // at the gate, that never wait inside
+	doors                                      int // requests in the overflow queue
+	tries                                      int // of those in the entry queue, which no bound counts
 }
 
 // Stats returns the counts of an operation, as far as the scheduler has seen the requests.
-func (k *Scheduler) Stats(op int) Stats {
-	q := &k.queues[op]
-	s := Stats{
-		Operation: k.rules.Operations[op].Name, Starts: Count(q.started), Evaluations: Count(q.asked),
+func (s *Scheduler) Stats(op int) Stats {
+	q := &s.queues[op]
+	counts := Stats{
+		Operation: s.rules.Operations[op].Name, Starts: Count(q.started), Evaluations: Count(q.asked),
 		Waits: q.waited, Withdrawals: q.withdrawn, Refusals: q.refused, LongestBypass: NotCounted,
 	}
-	counted := k.counts() > 0
+	counted := s.counted > 0
 	if counted {
-		s.LongestBypass = Count(q.longest)
+		counts.LongestBypass = Count(q.longest)
 	}
-	for _, l := range [...]*list{&q.inside, &q.gate, &q.door.list} {
+	for _, l := range [...]*list{&q.in.list, &q.gate, &q.out.list} {
 		for r := l.first; r != nil; r = r.next {
-			if k.Waited(r) {
-				s.Waits++
+			if s.Waited(r) {
+				counts.Waits++
 			}
 			if counted {
-				s.LongestBypass = max(s.LongestBypass, Count(k.Bypassed(r)))
+				counts.LongestBypass = max(counts.LongestBypass, Count(s.Bypassed(r)))
 			}
 		}
 	}
-	return s
+	return counts
 }

@@ -1,36 +1,32 @@
 package mailbox
 
-// tree holds requests, or the lines of a family, in the order of consideration:
-// a treap, so that joining and leaving cost the logarithm of how many wait. It
-// allocates nothing: the nodes are parts of what they order.
+// tree keeps nodes in an order, each of which knows a sum over its subtree: a treap, so that
+// insertion, removal and a search by the sums take a logarithm of steps. It allocates nothing:
+// the nodes are parts of what they order.
 //
-// Beyond the order it knows which nodes' guards are false. Each node carries the
-// stamp of its last answer, if that was no, and the least of the stamps below it;
-// so the first one that is not known to be closed is found in a logarithm of
-// steps, and a change of state makes all answers old at no cost.
-type tree struct{ root *node }
+// V is what a node stands for, together with the sum; see sums for the three uses.
+type tree[V any, S summed[V]] struct{ root *node[V] }
+
+// summed computes the sum over a subtree from those of its children, which may be nil.
+type summed[V any] interface {
+	*V
+	sum(left, right *V)
+}
 
 // node is a place in a tree.
-type node struct {
-	r    *Request // the request, or the first one of the line
-	line *line    // nil for a request
-
-	left, right, up *node
+type node[V any] struct {
+	v               V
+	left, right, up *node[V]
 	weight          uint32 // of the heap: the root has the greatest
-	size            int32  // of the subtree
 	placed          bool   // in a tree
-
-	no     uint64   // the stamp of its guard's answer, if that was no; else 0
-	allNo  uint64   // the least no of the subtree
-	eldest *Request // the first to have arrived in the subtree
 }
 
 // insert puts n in its place. If the order fails, nothing has changed.
-func (t *tree) insert(n *node, before func(a, b *Request) (bool, error)) error {
-	var up *node
+func (t *tree[V, S]) insert(n *node[V], weight uint32, before func(a, b *V) (bool, error)) error {
+	var up *node[V]
 	left := false
 	for at := t.root; at != nil; {
-		first, err := before(n.r, at.r)
+		first, err := before(&n.v, &at.v)
 		if err != nil {
 			return err
 		}
@@ -40,8 +36,7 @@ func (t *tree) insert(n *node, before func(a, b *Request) (bool, error)) error {
 			at = at.right
 		}
 	}
-	n.left, n.right, n.up, n.placed = nil, nil, up, true
-	n.weight = scatter(n.r.seq)
+	n.left, n.right, n.up, n.placed, n.weight = nil, nil, up, true, weight
 	switch {
 	case up == nil:
 		t.root = n
@@ -50,18 +45,18 @@ func (t *tree) insert(n *node, before func(a, b *Request) (bool, error)) error {
 	default:
 		up.right = n
 	}
-	n.sum()
+	t.sum(n)
 	for n.up != nil && n.up.weight < n.weight {
 		t.rotate(n)
 	}
 	for up := n.up; up != nil; up = up.up {
-		up.sum()
+		t.sum(up)
 	}
 	return nil
 }
 
 // remove takes n out.
-func (t *tree) remove(n *node) {
+func (t *tree[V, S]) remove(n *node[V]) {
 	for n.left != nil || n.right != nil {
 		if n.right == nil || n.left != nil && n.left.weight > n.right.weight {
 			t.rotate(n.left)
@@ -72,13 +67,13 @@ func (t *tree) remove(n *node) {
 	up := n.up
 	t.replace(n, nil)
 	for ; up != nil; up = up.up {
-		up.sum()
+		t.sum(up)
 	}
-	n.up, n.placed, n.eldest = nil, false, nil
+	n.up, n.placed = nil, false
 }
 
 // rotate lifts n above its parent.
-func (t *tree) rotate(n *node) {
+func (t *tree[V, S]) rotate(n *node[V]) {
 	up := n.up
 	t.replace(up, n)
 	if up.left == n {
@@ -93,12 +88,12 @@ func (t *tree) rotate(n *node) {
 		n.left = up
 	}
 	up.up = n
-	up.sum()
-	n.sum()
+	t.sum(up)
+	t.sum(n)
 }
 
 // replace puts n, which may be nil, where old is in its parent.
-func (t *tree) replace(old, n *node) {
+func (t *tree[V, S]) replace(old, n *node[V]) {
 	up := old.up
 	switch {
 	case up == nil:
@@ -114,42 +109,19 @@ func (t *tree) replace(old, n *node) {
 }
 
 // sum brings up to date what n knows of its subtree.
-func (n *node) sum() {
-	n.size, n.allNo, n.eldest = 1, n.no, n.r
-	for _, c := range [...]*node{n.left, n.right} {
-		if c != nil {
-			n.size += c.size
-			n.allNo = min(n.allNo, c.allNo)
-			if c.eldest.seq < n.eldest.seq {
-				n.eldest = c.eldest
-			}
-		}
-	}
-}
-
-// note records the stamp of n's guard's answer, if that was no; else 0.
-func (n *node) note(no uint64) {
-	for n.no = no; n != nil; n = n.up {
-		if was := n.allNo; !n.placed || was == n.least() {
-			return
-		}
-	}
-}
-
-// least recomputes allNo.
-func (n *node) least() uint64 {
-	n.allNo = n.no
+func (t *tree[V, S]) sum(n *node[V]) {
+	var left, right *V
 	if n.left != nil {
-		n.allNo = min(n.allNo, n.left.allNo)
+		left = &n.left.v
 	}
 	if n.right != nil {
-		n.allNo = min(n.allNo, n.right.allNo)
+		right = &n.right.v
 	}
-	return n.allNo
+	S(&n.v).sum(left, right)
 }
 
 // first returns the first node, or nil.
-func (t *tree) first() *node {
+func (t *tree[V, S]) first() *node[V] {
 	n := t.root
 	for n != nil && n.left != nil {
 		n = n.left
@@ -157,27 +129,8 @@ func (t *tree) first() *node {
 	return n
 }
 
-// firstNot returns the first node whose guard has not said no since the stamp
-// fresh, or nil.
-func (t *tree) firstNot(fresh uint64) *node {
-	n := t.root
-	if n == nil || n.allNo >= fresh {
-		return nil
-	}
-	for {
-		switch {
-		case n.left != nil && n.left.allNo < fresh:
-			n = n.left
-		case n.no < fresh:
-			return n
-		default:
-			n = n.right // where one must be
-		}
-	}
-}
-
 // next returns the node after n, or nil.
-func (n *node) next() *node {
+func (n *node[V]) next() *node[V] {
 	if n.right != nil {
 		for n = n.right; n.left != nil; n = n.left {
 		}
@@ -189,23 +142,6 @@ func (n *node) next() *node {
 		}
 	}
 	return nil
-}
-
-// position counts the nodes up to n, itself included.
-func (n *node) position() int {
-	p := 1
-	if n.left != nil {
-		p += int(n.left.size)
-	}
-	for ; n.up != nil; n = n.up {
-		if n.up.right == n {
-			p++
-			if l := n.up.left; l != nil {
-				p += int(l.size)
-			}
-		}
-	}
-	return p
 }
 
 // scatter makes a number that looks random of one that does not, so that the

@@ -1,0 +1,68 @@
+package mailbox
+
+// Where threads are assigned on arrival, a request may come before there is one for it (R11). It
+// waits in the order of arrival over all operations, and is not considered, nor before
+// others, until it has a thread: then it comes to the entry queue, or, if there was no room
+// for it meanwhile, it goes on waiting in the overflow queue, where it stood.
+//
+//	ArriveThreadless ──► threadless ──Man──► entry queue
+//	                        │   ▲
+//	               overflow ▼   │ refill
+//	                  overflow queue ──Man──► overflow queue, of those that have a thread
+//
+// It waits like others: it is counted by bounds, can be withdrawn, and fails when the object
+// is closed. A Try does not wait for a thread: see Strand.
+
+// ArriveThreadless is Arrive for a request that has no thread yet. It is followed by Man, in
+// the same step if there is one.
+func (s *Scheduler) ArriveThreadless(r *Request) {
+	q := s.register(r)
+	r.state = StateThreadless
+	r.marks |= threadless
+	s.threadless.push(r)
+	q.length.Add(one)
+	s.countTry(q, r, 1)
+}
+
+// Threadless returns the request that is to have the next thread: of those that have none
+// the one that has arrived first; or nil.
+func (s *Scheduler) Threadless() *Request {
+	first := s.threadless.first
+	for op := 0; op < len(s.queues) && s.doors > 0; op++ {
+		q := &s.queues[op]
+		r := q.out.first
+		for q.unmanned > 0 && !r.marks.has(threadless) {
+			r = r.next
+		}
+		if q.unmanned > 0 && (first == nil || r.seq < first.seq) {
+			first = r
+		}
+	}
+	return first
+}
+
+// Man says that the request, which Threadless has returned, has a thread.
+func (s *Scheduler) Man(r *Request) {
+	s.step++
+	r.marks = r.marks&^threadless | assigned
+	q := &s.queues[r.Op]
+	if r.state == StateAtDoor {
+		q.unmanned--
+		s.lineUp(q, &q.out, r) // it may start from there now
+		return
+	}
+	s.passCursors(r)
+	s.threadless.remove(r)
+	if s.blocked(q, r, certain) {
+		s.hasToWait(r)
+	}
+	s.toGate(q, r)
+}
+
+// Strand says that no request gets a thread before the next input: those that do not wait for
+// one are refused.
+func (s *Scheduler) Strand() {
+	if s.tries > 0 {
+		s.refuseTries(s.threadless.first, true)
+	}
+}
