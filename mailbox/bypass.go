@@ -48,11 +48,11 @@ func (s *Scheduler) Bypassed(r *Request) int {
 // due reports whether a request whose guard holds has been bypassed as often as
 // the rules allow; atBound likewise, of those that are counted one by one.
 func (s *Scheduler) due(r *Request) bool {
-	return s.rules.MaxBypass > 0 && s.bypasses(r) >= s.rules.MaxBypass
+	return s.bound > 0 && s.bypasses(r) >= s.bound
 }
 
 func (s *Scheduler) atBound(r *Request) bool {
-	return s.rules.MaxBypass > 0 && int(r.bypassed) >= s.rules.MaxBypass
+	return s.bound > 0 && int(r.bypassed) >= s.bound
 }
 
 // bypass visits all that have waited longer than r, which is about to start, and could start as
@@ -95,7 +95,7 @@ func (s *Scheduler) bypass(r *Request, how knowledge) {
 // overtake counts a bypass of r.
 func (s *Scheduler) overtake(r *Request) {
 	r.bypassed++
-	if int(r.bypassed) != s.rules.MaxBypass {
+	if int(r.bypassed) != s.bound {
 		return
 	}
 	q := &s.queues[r.Op]

@@ -186,47 +186,48 @@ func (s *Scheduler) retry() (*Request, error) {
 // The guards of others are asked for that, before which it must not start, or which it
 // bypasses. If one of these has failed, r stays where it is, and nothing is decided.
 func (s *Scheduler) try(r *Request) (decided bool, err error) {
-	first, falsePart, err := s.wouldWait(r)
-	waits := first != nil || falsePart != ""
-	if !waits && err == nil && s.failed.first == nil && s.counted > 0 {
-		s.trying = r
-		s.bypass(r, evaluate)
-		s.trying = nil // not deferred (I1)
-	}
-	switch {
-	case r.state == StateFailed, !waits && err == nil && s.failed.first != nil:
-		return false, nil
-	case waits:
-		refused := &RefusedError{Operation: s.rules.Operations[r.Op].Name, Guard: falsePart}
-		if first != nil {
-			refused.Behind = s.rules.Operations[first.Op].Name
-		}
-		err = refused
-		fallthrough
-	case err != nil:
-		s.leave(r)
-		r.state = StateDone
-	default:
-		s.start(r)
-	}
-	return true, err
-}
-
-// wouldWait returns what stands between r, which has not been admitted, and its start: a request
-// that comes first, the part of its guard that is false, or the failure of its guard. Nothing that
-// runs conflicts with r. If a request has failed, the answer may be that nothing does.
-func (s *Scheduler) wouldWait(r *Request) (first *Request, falsePart string, err error) {
-	q := &s.queues[r.Op]
+	q, falsePart := &s.queues[r.Op], ""
 	s.trying = r
-	sure := s.ahead(r, evaluate, func(w *Request, _ bool) bool { first = w; return false })
+	first, sure := s.firstAhead(r, false)
 	if first == nil && sure && r.state != StateFailed && q.guard != "" {
 		a, stands := s.result(q, r)
 		if falsePart = a.falsePart; !stands {
 			falsePart, err = s.ask(q, r)
 		}
 	}
+	starts := first == nil && falsePart == "" && err == nil
+	if starts && s.failed.first == nil && s.counted > 0 {
+		s.bypass(r, evaluate)
+	}
 	s.trying = nil // not deferred (I1)
-	return first, falsePart, err
+	switch {
+	case r.state == StateFailed, starts && s.failed.first != nil:
+		return false, nil
+	case starts:
+		s.start(r)
+		return true, nil
+	case err == nil:
+		refused := &RefusedError{Operation: s.rules.Operations[r.Op].Name, Guard: falsePart}
+		if first != nil {
+			refused.Behind = s.rules.Operations[first.Op].Name
+		}
+		err = refused
+	}
+	s.leave(r)
+	r.state = StateDone
+	return true, err
+}
+
+// firstAhead returns a request that comes before r, which has not been admitted and which nothing
+// that runs conflicts with; or nil, also if one has failed meanwhile, so that nothing is sure. If
+// it is known that no admitted one does, only those in the entry queue are looked at.
+func (s *Scheduler) firstAhead(r *Request, outsideOnly bool) (first *Request, sure bool) {
+	if !outsideOnly {
+		sure = s.ahead(r, evaluate, func(w *Request, _ bool) bool { first = w; return false })
+	} else if s.gated.n > 0 && !s.nested(r) {
+		s.outside(r, evaluate, func(w *Request) bool { first = w; return false })
+	}
+	return first, sure
 }
 
 // refuseBehind refuses each Try in the entry queue that conflicts with r, which came

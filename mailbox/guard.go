@@ -37,22 +37,22 @@ func (s *Scheduler) fresh(q *queue) uint64 {
 // result returns where the result of the guard is that r waits for, and whether it still
 // stands. It must not be changed.
 func (s *Scheduler) result(q *queue, r *Request) (a *result, stands bool) {
-	stamp := s.stamp(q)
-	switch {
-	case q.shared:
+	if q.family {
+		return s.resultOfKey(q, r)
+	}
+	if a = &r.result; q.shared {
 		a = &q.line.result
-	case q.family:
-		l := q.members[r.Key]
-		if l == nil {
-			break
-		}
+	}
+	return a, a.stamp == s.stamp(q) // which is not 0
+}
+
+// resultOfKey is result for a family. A key that nothing waits for has no line.
+func (s *Scheduler) resultOfKey(q *queue, r *Request) (a *result, stands bool) {
+	if l := q.lineOf(r); l != nil {
 		a = &l.result
-		return a, a.stamp != 0 && (a.stamp == stamp || a.falsePart != "" && a.stamp >= s.fresh(q))
+		return a, a.stamp == s.stamp(q) || a.stamp != 0 && a.falsePart != "" && a.stamp >= s.fresh(q)
 	}
-	if a == nil {
-		a = &r.result
-	}
-	return a, a.stamp == stamp // which is not 0
+	return &r.result, r.result.stamp == s.stamp(q)
 }
 
 // closed reports whether the guard of r is known to be false.
@@ -81,8 +81,8 @@ func (s *Scheduler) holds(q *queue, r *Request, how knowledge) bool {
 	return falsePart == "" && err == nil
 }
 
-// ask evaluates the guard of r. If it fails, so have the admitted requests that share it; r
-// itself, if it has not been admitted, is left to the caller.
+// ask evaluates the guard of r. If it fails, so have the admitted requests that share it, and r;
+// but a Try is left to the caller.
 func (s *Scheduler) ask(q *queue, r *Request) (falsePart string, err error) {
 	q.asked++
 	if q.shared {
@@ -100,42 +100,39 @@ func (s *Scheduler) ask(q *queue, r *Request) (falsePart string, err error) {
 
 // guardFailed fails the admitted requests that share the guard of r.
 func (s *Scheduler) guardFailed(q *queue, r *Request, err error) {
-	l := q.lineOf(r)
-	switch {
-	case q.own:
-		if r.state == StateInside {
-			s.fail(r, err)
-		}
-	case l != nil:
+	if l := q.lineOf(r); !q.own && l != nil {
 		l.result.stamp = 0 // also if a Try has asked, and one in the entry queue had brought a result
 		s.failLine(q, l, err)
+	}
+	if r.state == StateInside || r.state == StateAtDoor {
+		s.fail(r, err)
 	}
 }
 
 // note records what the guard of r has just said. Nothing is kept of a guard that no request
 // waits for: the state may change then without the scheduler.
 func (s *Scheduler) note(q *queue, r *Request, falsePart string) {
-	l := q.lineOf(r)
-	asked := r
-	if q.shared {
-		asked = nil
+	var l *line
+	a, asked := &r.result, r
+	if !q.own {
+		if l = q.lineOf(r); l != nil {
+			a = &l.result
+		}
+		if q.shared {
+			asked = nil
+		}
 	}
 	s.log(Answered, r.Op, asked, falsePart)
-	if q.own || l == nil {
-		s.set(q, &r.result, falsePart)
+	s.set(q, a, falsePart)
+	s.asks++
+	switch {
+	case l == nil:
 		if r.node != nil {
-			noteNo(r.node, r.result.no())
-		}
-		if r.state == StateInside {
-			s.asks++
+			noteNo(r.node, a.no())
 		}
 		return
-	}
-	s.set(q, &l.result, falsePart)
-	if s.watched(q, l) {
-		s.asks++
-	} else {
-		l.result.stamp = 0
+	case r.state != StateInside && !s.watched(q, l):
+		a.stamp = 0
 	}
 	if q.family {
 		l.noted()
@@ -205,7 +202,7 @@ func (s *Scheduler) Answered(operations uint64, open int) {
 		}
 		r := s.Only(op)
 		if falsePart != "" {
-			falsePart = q.members[r.Key].result.falsePart // as the guard has no other part
+			falsePart = q.lineOf(r).result.falsePart // as the guard has no other part
 		}
 		s.note(q, r, falsePart)
 	}
@@ -226,7 +223,7 @@ func (s *Scheduler) AskingFailed(op int, r *Request, err error) {
 	case r == nil:
 		s.failLine(q, &q.line, err)
 	case r.state == StateInside && q.family:
-		s.failLine(q, q.members[r.Key], err)
+		s.failLine(q, q.lineOf(r), err)
 	case r.state == StateInside || r.state == StateAtDoor:
 		s.fail(r, err)
 	}

@@ -145,10 +145,11 @@ func (s *Scheduler) outside(r *Request, how knowledge, yield func(w *Request) (m
 	row := s.queues[r.Op].row
 	for op := s.gated.Next(0); op >= 0; op = s.gated.Next(op + 1) {
 		q := &s.queues[op]
-		if !row.Has(op) || all && q.dueOutside == 0 || q.closedOutside(s) {
+		w := q.gate.first
+		if !row.Has(op) || all && q.dueOutside == 0 || !all && w.seq >= r.came || q.closedOutside(s) {
 			continue
 		}
-		for w := q.gate.first; w != nil && (all || w.seq < r.came); w = w.next {
+		for ; w != nil && (all || w.seq < r.came); w = w.next {
 			if w == r || !s.before(w, r, how) || !s.conflict(r, w, how) {
 				continue
 			}

@@ -19,7 +19,7 @@ func (s *Scheduler) number(r *Request) {
 // were still in the entry queue, unless nothing more could start since. (But if bypasses are
 // bounded, they are admitted: they may have been bypassed there.)
 func (s *Scheduler) joining() uint64 {
-	if !s.compares || s.rules.MaxBypass > 0 {
+	if !s.compares || s.bound > 0 {
 		return s.after(s.entered)
 	}
 	s.older = s.after(s.older)

@@ -170,13 +170,14 @@ func (s *Scheduler) relieve(b Bound, r *Request, entry bool) {
 // leaveOverflow takes r from the overflow queue.
 func (s *Scheduler) leaveOverflow(q *queue, r *Request) {
 	s.passCursors(r)
+	l := r.line
 	s.lineDown(q, &q.out, r)
-	if r.marks.has(threadless) {
-		q.unmanned--
-	} else if q.family && !q.scoped {
-		l := q.members[r.Key]
+	if l != nil {
 		s.place(q, &q.out, l)
 		s.dissolve(q, l)
+	}
+	if r.marks.has(threadless) {
+		q.unmanned--
 	}
 	q.out.remove(r)
 	q.doors--
@@ -239,31 +240,30 @@ func (s *Scheduler) notExtra(r *Request) {
 func (s *Scheduler) pickOverflow() (first *Request) {
 	for op := 0; op < len(s.queues) && s.doors > 0; op++ {
 		q := &s.queues[op]
-		if q.doors == q.unmanned || !q.scoped && s.barred(q) {
+		if q.doors == q.unmanned || !q.scoped && (s.barred(q) || q.headed && q.in.first != nil) {
 			continue
 		}
-		fresh := s.fresh(q)
-		for r := s.nextOutside(q, nil, fresh); r != nil && (first == nil || r.seq < first.seq); r = s.nextOutside(q, r, fresh) {
+		alike := false // the first that is considered stands for all, but for the entry queue
+		for r := s.nextOutside(q, nil); r != nil && (first == nil || r.seq < first.seq); r = s.nextOutside(q, r) {
 			if q.scoped && s.blocked(q, r, evaluate) {
 				if s.failed.first != nil {
 					return nil
 				}
 				continue
 			}
-			before, falsePart, err := s.wouldWait(r)
-			if err != nil && r.state == StateAtDoor {
-				s.fail(r, err)
+			s.trying = r
+			before, _ := s.firstAhead(r, alike && r.came != 0)
+			if before == nil && s.failed.first == nil && s.holds(q, r, evaluate) && s.failed.first == nil {
+				first = r
 			}
+			s.trying = nil // not deferred (I1)
 			if s.failed.first != nil {
 				return nil
 			}
-			if before == nil && falsePart == "" {
-				first = r
-				break
-			}
-			if !q.scoped && (q.one || before != nil) {
+			if first == r || !q.scoped && (q.one || before != nil) {
 				break // what comes before one of them comes before all that are later
 			}
+			alike = !q.scoped && r.came != 0
 		}
 	}
 	return first
@@ -271,9 +271,9 @@ func (s *Scheduler) pickOverflow() (first *Request) {
 
 // nextOutside returns the first request in the overflow queue, after r, of a line that is not
 // known to be closed.
-func (s *Scheduler) nextOutside(q *queue, r *Request, fresh uint64) *Request {
+func (s *Scheduler) nextOutside(q *queue, r *Request) *Request {
 	if !q.scoped {
-		return s.unknown(q, &q.out, fresh)
+		return s.first(q, &q.out, recall)
 	}
 	if r == nil {
 		r = q.out.first

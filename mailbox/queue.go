@@ -141,8 +141,11 @@ func (a *lines) remove(l *line) {
 
 // lineOf returns the line of requests like r; nil if there is none, as nothing waits for its key.
 func (q *queue) lineOf(r *Request) *line {
-	if !q.family {
+	switch {
+	case !q.family:
 		return &q.line
+	case r.line != nil:
+		return r.line
 	}
 	return q.members[r.Key]
 }
@@ -185,7 +188,7 @@ func (l *line) len() int {
 
 // front returns the request of the line that starts first, if its guard holds (R6); or nil.
 func (s *Scheduler) front(q *queue, p *pool, l *line) *Request {
-	if s.rules.MaxBypass > 0 && p.where == inside {
+	if s.bound > 0 && p.where == inside {
 		if s.rules.AllCompatible {
 			if due := s.frontDue(q, l); due != nil {
 				return due
@@ -210,49 +213,44 @@ func (s *Scheduler) front(q *queue, p *pool, l *line) *Request {
 	return nil
 }
 
-// unknown returns the first request of the first line that is not known to be closed since the
-// stamp fresh, or nil.
-func (s *Scheduler) unknown(q *queue, p *pool, fresh uint64) *Request {
-	switch {
-	case p.first == nil:
-		return nil
-	case q.one:
-		if r := s.front(q, p, &q.line); r != nil && !s.closed(q, r) {
-			return r
-		}
-		return nil
-	case q.family || p.order.root != nil:
-		n := firstNot(&p.order, fresh)
-		if n == nil {
-			return nil
-		}
-		if n.v.line != nil {
-			return s.front(q, p, n.v.line)
-		}
-		return n.v.r
-	}
-	if p.since != fresh {
-		p.since, p.unseen = fresh, p.first
-	}
-	for p.unseen != nil && (p.unseen.marks.has(threadless) || s.closed(q, p.unseen)) {
-		p.unseen = p.unseen.next
-	}
-	return p.unseen
-}
-
 // first returns the first request of the first line that stands before others (R4), of an
 // operation whose requests conflict with the same; or nil. A line is asked once, also if one
 // fails meanwhile, by which the waiting counts change.
 func (s *Scheduler) first(q *queue, p *pool, how knowledge) *Request {
-	for fresh := s.fresh(q); ; {
-		r := s.unknown(q, p, fresh)
-		if r == nil || s.holds(q, r, how) {
+	switch {
+	case p.list.first == nil:
+		return nil
+	case q.one:
+		if r := s.front(q, p, &q.line); r == nil || s.holds(q, r, how) {
 			return r
 		}
-		if q.one {
-			return nil
+		return nil
+	}
+	fresh := s.fresh(q)
+	if q.family || p.order.root != nil {
+		for n := firstNot(&p.order, fresh); n != nil; n = firstNot(&p.order, fresh) {
+			r := n.v.r
+			if n.v.line != nil {
+				r = s.front(q, p, n.v.line)
+			}
+			if s.holds(q, r, how) {
+				return r
+			}
+		}
+		return nil
+	}
+	if p.since != fresh {
+		p.since, p.unseen = fresh, p.list.first
+	}
+	for r := p.unseen; r != nil; r = p.unseen {
+		if !r.marks.has(threadless) && s.holds(q, r, how) {
+			return r
+		}
+		if p.unseen == r { // it has not failed
+			p.unseen = r.next
 		}
 	}
+	return nil
 }
 
 // visit calls f with each line of admitted requests, by the one that goes first in it, until it
@@ -294,8 +292,8 @@ func (s *Scheduler) visit(q *queue, f func(r *Request) bool) {
 // lineUp puts r, which is in the list of the pool, into the order of consideration. If the
 // policy fails, so has r.
 func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
-	if p.where == outside && q.scoped || q.one && !q.sorted {
-		return
+	if p.where == outside && q.scoped {
+		return // they are considered one by one
 	}
 	t, before, no := &p.order, s.within, uint64(0)
 	if p.where == outside {
@@ -304,6 +302,7 @@ func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
 	if q.family {
 		l := s.lineFor(q, r)
 		if s.insert(&l.at[p.where].members, r, 0, before) {
+			r.line = l
 			s.place(q, p, l)
 		}
 		return
@@ -341,7 +340,8 @@ func (s *Scheduler) lineDown(q *queue, p *pool, r *Request) {
 	switch {
 	case !r.placed():
 	case q.family:
-		q.members[r.Key].at[p.where].members.remove(r.node)
+		r.line.at[p.where].members.remove(r.node)
+		r.line = nil
 	default:
 		p.order.remove(r.node)
 	}

@@ -50,6 +50,7 @@ type Request struct {
 	came    uint64     // the order number with which it came to the entry queue; 0 if it has been requeued
 	arrival uint64     // see Arrival
 	node    *placeNode // made when it is first put into a tree
+	line    *line      // of a family, while it is among its members
 	err     error      // while StateFailed
 
 	// Key tells the requests of a family apart. It must be comparable.

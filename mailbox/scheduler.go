@@ -53,6 +53,7 @@ type Scheduler struct {
 	last     int    // the operation that started last
 
 	// What the rules use of the following; what they do not use stays empty.
+	bound    int  // of bypasses; 0 if there is none
 	counted  int  // how far bypasses are counted; 0 if they are not
 	compares bool // a policy compares requests: all in the entry queue are admitted before one starts
 	choosing bool // and chooses
@@ -60,6 +61,7 @@ type Scheduler struct {
 	headed   bool // some entry has a head of line
 	bounded  bool // some queue is
 	simple   bool // see unchanged
+	lean     bool // requests of one operation need not be compared: see pick
 
 	doors   int        // requests in the overflow queue
 	tries   int        // requests in the entry queue that are never admitted to wait, so that no bound concerns them
@@ -96,10 +98,10 @@ func New(rules *Rules, object Object) *Scheduler {
 		rules: rules, object: object,
 		queues:   make([]queue, n),
 		admitted: opSet{Set: sets[:w:w]}, gated: opSet{Set: sets[w : 2*w : 2*w]}, runs: opSet{Set: sets[2*w : 3*w : 3*w]}, passed: sets[3*w:],
-		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded, counted: rules.CountBypass,
+		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded, bound: rules.MaxBypass, counted: rules.CountBypass,
 	}
-	if rules.MaxBypass > 0 {
-		s.counted = rules.MaxBypass
+	if s.bound > 0 {
+		s.counted = s.bound
 	}
 	within := false
 	if p := rules.Policy; p != nil {
@@ -135,6 +137,7 @@ func New(rules *Rules, object Object) *Scheduler {
 		}
 	}
 	s.simple = s.index == nil && !rules.AllCompatible && !s.bounded && rules.Policy == nil
+	s.lean = s.index == nil && !rules.AllCompatible && s.bound == 0 && !s.choosing
 	for op := range s.queues {
 		q := &s.queues[op]
 		q.bare = q.one && !q.sorted && s.counted == 0 && !s.bounded
@@ -216,7 +219,10 @@ func (s *Scheduler) enter(r *Request, longer uint64) {
 	if r.bypassed > 0 {
 		s.cameIn(q, r)
 	}
-	l := s.lineFor(q, r)
+	l := &q.line
+	if q.family {
+		l = s.lineFor(q, r)
+	}
 	if !q.scoped || r.came == 0 { // else others have come before it that are still in the entry queue
 		l.latest = max(l.latest, r.seq)
 	}
@@ -309,8 +315,20 @@ func (s *Scheduler) End(op int, opens Opener) {
 // Ran is Begin and End in one, for a request that has ended before the scheduler was
 // told of it.
 func (s *Scheduler) Ran(op int, opens Opener) {
-	s.Begin(op)
-	s.End(op, opens)
+	if len(s.kept) > 0 {
+		s.Begin(op)
+		s.End(op, opens)
+		return
+	}
+	s.step += 2
+	s.log(Started, op, nil, "")
+	s.log(Ended, op, nil, "")
+	s.last = op
+	q := &s.queues[op]
+	q.started++
+	if q.changes {
+		s.version += 2
+	}
 }
 
 // Abandon says that a request announced by Begin never ran, and changed nothing.
@@ -393,7 +411,7 @@ func (s *Scheduler) Rerank(r *Request, rank int64) bool {
 	}
 	s.lineDown(q, &q.in, r)
 	if q.family {
-		if n := &q.members[r.Key].at[inside].node; n.placed && n.v.r == r {
+		if n := &s.lineFor(q, r).at[inside].node; n.placed && n.v.r == r {
 			q.in.order.remove(n)
 		}
 	}
@@ -511,8 +529,13 @@ func (s *Scheduler) takeAdmitted(q *queue, r *Request) {
 	if s.counted > 0 {
 		s.left(q, r)
 	}
-	l := s.lineFor(q, r) // there is none any more if the policy has failed about all of it
-	s.lineDown(q, &q.in, r)
+	l := &q.line
+	if q.family {
+		l = s.lineFor(q, r) // there is none any more if the policy has failed about all of it
+	}
+	if !q.one || q.sorted {
+		s.lineDown(q, &q.in, r)
+	}
 	if q.in.remove(r); q.in.first == nil {
 		s.admitted.leave(r.Op)
 	}

@@ -19,10 +19,21 @@ func (s *Scheduler) pick() *Request {
 	if s.admitted.n == 0 {
 		return nil
 	}
+	if s.admitted.n == 1 && s.lean { // its first line is the only candidate
+		q := &s.queues[s.admitted.Next(0)]
+		if s.barred(q) {
+			return nil
+		}
+		r := s.first(q, &q.in, evaluate)
+		if r != nil && s.behindOutside(r, evaluate) {
+			return nil
+		}
+		return r
+	}
 	h := s.heads[:0]
 	for op := s.admitted.Next(0); op >= 0; op = s.admitted.Next(op + 1) {
 		q, n := &s.queues[op], len(h)
-		h = s.candidates(h, q, evaluate, s.rules.MaxBypass > 0)
+		h = s.candidates(h, q, evaluate, s.bound > 0)
 		if s.choosing && len(h) > n && !h[n].unjudged && !h[n].conflict {
 			h = s.eligibleBeside(h, q, h[n].r)
 		}
