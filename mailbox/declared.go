@@ -23,7 +23,7 @@ func (s *Scheduler) check() {
 			l := n.v.line
 			n = n.next()
 			r := s.front(q, &q.in, l)
-			if a, stands := s.result(q, r); !stands || a.falsePart == "" || a.stamp == s.stamp(q) {
+			if !s.closed(q, r) || l.result.stamp == s.stamp(q) {
 				continue
 			}
 			if falsePart, err := s.object.AskRequest(r); err != nil || falsePart == "" {

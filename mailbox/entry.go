@@ -190,12 +190,15 @@ func (s *Scheduler) try(r *Request) (decided bool, err error) {
 	s.trying = r
 	first, sure := s.firstAhead(r, false)
 	if first == nil && sure && r.state != StateFailed && q.guard != "" {
-		a, stands := s.result(q, r)
-		if falsePart = a.falsePart; !stands {
-			falsePart, err = s.ask(q, r)
+		a := q.resultOf(r)
+		if !s.stands(q, r, a) {
+			if err = s.ask(q, r, a); q.shared && !s.watched(q, &q.line) {
+				a.stamp = 0 // see ask
+			}
 		}
+		falsePart = a.falsePart
 	}
-	starts := first == nil && falsePart == "" && err == nil
+	starts := first == nil && err == nil && falsePart == ""
 	if starts && s.failed.first == nil && s.counted > 0 {
 		s.bypass(r, evaluate)
 	}

@@ -103,7 +103,7 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 			reason.Conflicts = append(reason.Conflicts, s.rules.Operations[op].Name)
 		}
 	}
-	a, stands := s.result(q, r)
+	a := q.resultOf(r)
 	closed := r.state == StateInside && a.stamp != 0 && a.falsePart != ""
 	if closed {
 		reason.Guard, reason.Step = a.falsePart, a.step
@@ -113,7 +113,7 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 		reason.Cause = Suspended
 	case reason.Conflicts != nil:
 		reason.Cause = Conflict
-	case closed && stands:
+	case closed && s.stands(q, r, a):
 		reason.Cause = GuardFalse
 	default:
 		reason.Cause = NoThread

@@ -34,25 +34,25 @@ func (s *Scheduler) fresh(q *queue) uint64 {
 	return s.stamp(q)
 }
 
-// result returns where the result of the guard is that r waits for, and whether it still
-// stands. It must not be changed.
-func (s *Scheduler) result(q *queue, r *Request) (a *result, stands bool) {
-	if q.family {
-		return s.resultOfKey(q, r)
+// resultOf returns where the result of the guard is that r waits for. It must not be changed.
+func (q *queue) resultOf(r *Request) *result {
+	if q.own {
+		return &r.result
 	}
-	if a = &r.result; q.shared {
-		a = &q.line.result
-	}
-	return a, a.stamp == s.stamp(q) // which is not 0
+	return q.sharedResult(r)
 }
 
-// resultOfKey is result for a family. A key that nothing waits for has no line.
-func (s *Scheduler) resultOfKey(q *queue, r *Request) (a *result, stands bool) {
+// sharedResult is resultOf for a guard that requests share. A key that nothing waits for has no line.
+func (q *queue) sharedResult(r *Request) *result {
 	if l := q.lineOf(r); l != nil {
-		a = &l.result
-		return a, a.stamp == s.stamp(q) || a.stamp != 0 && a.falsePart != "" && a.stamp >= s.fresh(q)
+		return &l.result
 	}
-	return &r.result, r.result.stamp == s.stamp(q)
+	return &r.result
+}
+
+// stands reports whether the result a of the guard of r still stands.
+func (s *Scheduler) stands(q *queue, r *Request, a *result) bool {
+	return a.stamp == s.stamp(q) || q.kept && a.falsePart != "" && a.stamp >= q.fresh && a != &r.result
 }
 
 // closed reports whether the guard of r is known to be false.
@@ -60,8 +60,8 @@ func (s *Scheduler) closed(q *queue, r *Request) bool {
 	if q.guard == "" {
 		return false
 	}
-	a, stands := s.result(q, r)
-	return stands && a.falsePart != ""
+	a := q.resultOf(r)
+	return a.falsePart != "" && s.stands(q, r, a)
 }
 
 // holds reports whether the guard of r holds (R2). If it is not known and must not be evaluated,
@@ -70,21 +70,22 @@ func (s *Scheduler) holds(q *queue, r *Request, how knowledge) bool {
 	if q.guard == "" {
 		return true
 	}
-	a, stands := s.result(q, r)
+	a := q.resultOf(r)
 	switch {
-	case stands:
+	case s.stands(q, r, a):
 		return a.falsePart == ""
 	case how != evaluate:
 		return true
 	}
-	falsePart, err := s.ask(q, r)
-	return falsePart == "" && err == nil
+	return s.ask(q, r, a) == nil && a.falsePart == ""
 }
 
-// ask evaluates the guard of r. If it fails, so have the admitted requests that share it, and r;
-// but a Try is left to the caller.
-func (s *Scheduler) ask(q *queue, r *Request) (falsePart string, err error) {
+// ask evaluates the guard of r, the result of which is a. If it fails, so have the admitted
+// requests that share it, and r; but a Try is left to the caller. Nothing is kept of a guard that
+// no request waits for: the state may change then without the scheduler.
+func (s *Scheduler) ask(q *queue, r *Request, a *result) (err error) {
 	q.asked++
+	falsePart := ""
 	if q.shared {
 		falsePart, err = s.object.AskState(r.Op)
 	} else {
@@ -92,10 +93,11 @@ func (s *Scheduler) ask(q *queue, r *Request) (falsePart string, err error) {
 	}
 	if err != nil {
 		s.guardFailed(q, r, err)
-		return "", err
+		return err
 	}
-	s.note(q, r, falsePart)
-	return falsePart, nil
+	s.asks++
+	s.note(q, r, a, falsePart)
+	return nil
 }
 
 // guardFailed fails the admitted requests that share the guard of r.
@@ -109,41 +111,29 @@ func (s *Scheduler) guardFailed(q *queue, r *Request, err error) {
 	}
 }
 
-// note records what the guard of r has just said. Nothing is kept of a guard that no request
-// waits for: the state may change then without the scheduler.
-func (s *Scheduler) note(q *queue, r *Request, falsePart string) {
-	var l *line
-	a, asked := &r.result, r
-	if !q.own {
-		if l = q.lineOf(r); l != nil {
-			a = &l.result
-		}
+// note records what the guard of r has just said in a.
+func (s *Scheduler) note(q *queue, r *Request, a *result, falsePart string) {
+	if s.rules.Log != nil {
+		asked := r
 		if q.shared {
 			asked = nil
 		}
+		s.log(Answered, q.op, asked, falsePart)
 	}
-	s.log(Answered, r.Op, asked, falsePart)
-	s.set(q, a, falsePart)
-	s.asks++
-	switch {
-	case l == nil:
-		if r.node != nil {
-			noteNo(r.node, a.no())
-		}
-		return
-	case r.state != StateInside && !s.watched(q, l):
-		a.stamp = 0
-	}
-	if q.family {
-		l.noted()
-	}
-}
-
-// set makes a what a guard of the operation has just said.
-func (s *Scheduler) set(q *queue, a *result, falsePart string) {
 	a.stamp, a.step = s.stamp(q), s.step
 	if a.falsePart != falsePart { // mostly the same as last time
 		a.falsePart = falsePart
+	}
+	switch {
+	case q.shared || r == nil:
+	case q.own:
+		if r.node != nil {
+			noteNo(r.node, a.no())
+		}
+	default:
+		if l := q.lineOf(r); l != nil {
+			l.noted()
+		}
 	}
 }
 
@@ -165,13 +155,8 @@ func (q *queue) unwatched() {
 // Refuted says that the guard of r, which has just arrived, has been asked and
 // is false. Nothing runs that may have changed the state since.
 func (s *Scheduler) Refuted(r *Request, falsePart string) {
-	q := &s.queues[r.Op]
-	switch {
-	case q.shared:
-		s.log(Answered, r.Op, nil, falsePart)
-		s.set(q, &q.result, falsePart)
-	case q.own || r.state == StateInside:
-		s.note(q, r, falsePart)
+	if q := &s.queues[r.Op]; !q.family || r.state == StateInside {
+		s.note(q, r, q.resultOf(r), falsePart)
 	}
 }
 
@@ -190,21 +175,18 @@ func (s *Scheduler) Answered(operations uint64, open int) {
 		}
 	}
 	for op := asked.Next(0); op >= 0; op = asked.Next(op + 1) {
-		falsePart, q := "", &s.queues[op]
-		if op != open {
-			falsePart = q.guard
+		q, r, a, falsePart := &s.queues[op], (*Request)(nil), (*result)(nil), ""
+		if q.asked++; q.family {
+			r = s.Only(op)
+			a = q.resultOf(r)
+			falsePart = a.falsePart // as the guard has no other part
+		} else {
+			a, falsePart = &q.result, q.guard
 		}
-		q.asked++
-		if !q.family {
-			s.log(Answered, op, nil, falsePart)
-			s.set(q, &q.result, falsePart)
-			continue
+		if op == open {
+			falsePart = ""
 		}
-		r := s.Only(op)
-		if falsePart != "" {
-			falsePart = q.lineOf(r).result.falsePart // as the guard has no other part
-		}
-		s.note(q, r, falsePart)
+		s.note(q, r, a, falsePart)
 	}
 }
 
