@@ -96,7 +96,12 @@ func (s *Scheduler) ask(q *queue, r *Request, a *result) (err error) {
 		return err
 	}
 	s.asks++
-	s.note(q, r, a, falsePart)
+	if s.rules.Log != nil {
+		s.logResult(q, r, falsePart)
+	}
+	if s.set(q, a, falsePart); q.sorted {
+		noted(q, r, a)
+	}
 	return nil
 }
 
@@ -114,26 +119,37 @@ func (s *Scheduler) guardFailed(q *queue, r *Request, err error) {
 // note records what the guard of r has just said in a.
 func (s *Scheduler) note(q *queue, r *Request, a *result, falsePart string) {
 	if s.rules.Log != nil {
-		asked := r
-		if q.shared {
-			asked = nil
-		}
-		s.log(Answered, q.op, asked, falsePart)
+		s.logResult(q, r, falsePart)
 	}
+	s.set(q, a, falsePart)
+	if q.sorted && r != nil {
+		noted(q, r, a)
+	}
+}
+
+func (s *Scheduler) logResult(q *queue, r *Request, falsePart string) {
+	if q.shared {
+		r = nil
+	}
+	s.log(Answered, q.op, r, falsePart)
+}
+
+func (s *Scheduler) set(q *queue, a *result, falsePart string) {
 	a.stamp, a.step = s.stamp(q), s.step
 	if a.falsePart != falsePart { // mostly the same as last time
 		a.falsePart = falsePart
 	}
+}
+
+// noted tells the trees that r is in, if any, what its guard has said.
+func noted(q *queue, r *Request, a *result) {
 	switch {
-	case q.shared || r == nil:
-	case q.own:
-		if r.node != nil {
-			noteNo(r.node, a.no())
-		}
-	default:
+	case q.family:
 		if l := q.lineOf(r); l != nil {
 			l.noted()
 		}
+	case q.own && r.node != nil:
+		noteNo(r.node, a.no())
 	}
 }
 

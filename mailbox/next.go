@@ -24,25 +24,20 @@ func (s *Scheduler) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if s.stopped != nil {
 			return s.evict()
 		}
-		if s.loose.first != nil {
+		if s.loose.first != nil || len(s.checks)+len(s.retries) > 0 {
 			s.tidy()
-		}
-		if len(s.checks) > 0 {
 			s.check()
-		}
-		if len(s.retries) > 0 {
 			if r, err := s.retry(); r != nil {
 				return r, err
 			}
-			if s.failed.first != nil {
+			if len(s.retries) > 0 && s.failed.first != nil {
 				continue
 			}
 		}
-		lone := (*Request)(nil)
 		if !s.unchanged() {
 			r = s.pick()
-		} else if lone = s.lone(); lone != nil {
-			r = s.admitLone(lone)
+		} else if r = s.lone(); r != nil {
+			r = s.admitLone(r)
 		}
 		if s.failed.first != nil {
 			continue

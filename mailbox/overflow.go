@@ -252,8 +252,13 @@ func (s *Scheduler) pickOverflow() (first *Request) {
 				continue
 			}
 			s.trying = r
-			before, _ := s.firstAhead(r, alike && r.came != 0)
-			if before == nil && s.failed.first == nil && s.holds(q, r, evaluate) && s.failed.first == nil {
+			before, _ := s.firstAhead(r, alike)
+			switch {
+			case before != nil || s.failed.first != nil:
+			case !q.scoped && first == nil && s.gated.n == 0: // they need not be compared any more
+				r = s.first(q, &q.out, evaluate)
+				first = r
+			case s.holds(q, r, evaluate):
 				first = r
 			}
 			s.trying = nil // not deferred (I1)

@@ -215,13 +215,17 @@ func (s *Scheduler) front(q *queue, p *pool, l *line) *Request {
 
 // first returns the first request of the first line that stands before others (R4), of an
 // operation whose requests conflict with the same; or nil. A line is asked once, also if one
-// fails meanwhile, by which the waiting counts change.
+// fails meanwhile, by which the waiting counts change; in the overflow queue it is told first.
 func (s *Scheduler) first(q *queue, p *pool, how knowledge) *Request {
 	switch {
 	case p.list.first == nil:
 		return nil
 	case q.one:
-		if r := s.front(q, p, &q.line); r == nil || s.holds(q, r, how) {
+		r := p.list.first
+		if !q.bare {
+			r = s.front(q, p, &q.line)
+		}
+		if r == nil || s.holds(q, r, how) {
 			return r
 		}
 		return nil
@@ -236,6 +240,9 @@ func (s *Scheduler) first(q *queue, p *pool, how knowledge) *Request {
 			if s.holds(q, r, how) {
 				return r
 			}
+			if p.where == outside && s.failed.first != nil {
+				return nil
+			}
 		}
 		return nil
 	}
@@ -248,6 +255,8 @@ func (s *Scheduler) first(q *queue, p *pool, how knowledge) *Request {
 		}
 		if p.unseen == r { // it has not failed
 			p.unseen = r.next
+		} else if p.where == outside {
+			return nil
 		}
 	}
 	return nil
