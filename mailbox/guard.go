@@ -99,7 +99,7 @@ func (s *Scheduler) ask(q *queue, r *Request, a *result) (err error) {
 	if s.rules.Log != nil {
 		s.logResult(q, r, falsePart)
 	}
-	if s.set(q, a, falsePart); q.sorted {
+	if s.set(q, a, falsePart); q.sorted { // as in note, which would be a call for each that waits
 		noted(q, r, a)
 	}
 	return nil
@@ -122,7 +122,7 @@ func (s *Scheduler) note(q *queue, r *Request, a *result, falsePart string) {
 		s.logResult(q, r, falsePart)
 	}
 	s.set(q, a, falsePart)
-	if q.sorted && r != nil {
+	if q.sorted {
 		noted(q, r, a)
 	}
 }
@@ -171,7 +171,11 @@ func (q *queue) unwatched() {
 // Refuted says that the guard of r, which has just arrived, has been asked and
 // is false. Nothing runs that may have changed the state since.
 func (s *Scheduler) Refuted(r *Request, falsePart string) {
-	if q := &s.queues[r.Op]; !q.family || r.state == StateInside {
+	switch q := &s.queues[r.Op]; {
+	case q.shared:
+		s.log(Answered, r.Op, nil, falsePart)
+		s.set(q, &q.result, falsePart)
+	case q.own || r.state == StateInside:
 		s.note(q, r, q.resultOf(r), falsePart)
 	}
 }
@@ -191,16 +195,19 @@ func (s *Scheduler) Answered(operations uint64, open int) {
 		}
 	}
 	for op := asked.Next(0); op >= 0; op = asked.Next(op + 1) {
-		q, r, a, falsePart := &s.queues[op], (*Request)(nil), (*result)(nil), ""
-		if q.asked++; q.family {
-			r = s.Only(op)
-			a = q.resultOf(r)
-			falsePart = a.falsePart // as the guard has no other part
-		} else {
-			a, falsePart = &q.result, q.guard
+		q, falsePart := &s.queues[op], ""
+		if q.asked++; !q.family {
+			if op != open {
+				falsePart = q.guard
+			}
+			s.log(Answered, op, nil, falsePart)
+			s.set(q, &q.result, falsePart)
+			continue
 		}
-		if op == open {
-			falsePart = ""
+		r := s.Only(op)
+		a := q.resultOf(r)
+		if op != open {
+			falsePart = a.falsePart // as the guard has no other part
 		}
 		s.note(q, r, a, falsePart)
 	}

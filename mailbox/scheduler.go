@@ -287,9 +287,11 @@ func (s *Scheduler) Enter(r *Request, keep bool) {
 		return
 	}
 	s.enter(r, one|indoors)
-	if _, _, full := s.full(q, 0); full && r.state == StateInside {
-		r.marks |= extra
-		s.extras = append(s.extras, r)
+	if s.bounded && r.state == StateInside {
+		if _, _, full := s.full(q, 0); full {
+			r.marks |= extra
+			s.extras = append(s.extras, r)
+		}
 	}
 }
 

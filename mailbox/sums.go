@@ -22,14 +22,20 @@ type place struct {
 
 func (p *place) sum(left, right *place) {
 	p.size, p.allNo, p.eldest = 1, p.no, p.r
-	for _, c := range [...]*place{left, right} {
-		if c != nil {
-			p.size += c.size
-			p.allNo = min(p.allNo, c.allNo)
-			if c.eldest.seq < p.eldest.seq {
-				p.eldest = c.eldest
-			}
-		}
+	if left != nil {
+		p.add(left)
+	}
+	if right != nil {
+		p.add(right)
+	}
+}
+
+// add adds the sum of a child.
+func (p *place) add(c *place) {
+	p.size += c.size
+	p.allNo = min(p.allNo, c.allNo)
+	if c.eldest.seq < p.eldest.seq {
+		p.eldest = c.eldest
 	}
 }
 
