@@ -84,9 +84,9 @@ func (s *Scheduler) bypass(r *Request, how knowledge) {
 	if how == evaluate || !s.rules.AllCompatible {
 		return
 	}
-	for op := s.gated.Next(0); op >= 0; op = s.gated.Next(op + 1) {
+	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
-		for w := q.gate.first; w != nil && w.seq < r.came && !q.closedOutside(s); w = w.next {
+		for w := q.entry.first; w != nil && w.seq < r.came && !q.closedEntering(s); w = w.next {
 			s.overtake(w)
 		}
 	}
@@ -100,7 +100,7 @@ func (s *Scheduler) overtake(r *Request) {
 	}
 	q := &s.queues[r.Op]
 	if r.state == StateAtGate {
-		q.dueOutside++
+		q.dueEntering++
 	} else {
 		q.due++
 	}
@@ -150,7 +150,7 @@ func (s *Scheduler) frontDue(q *queue, l *line) *Request {
 // cameIn is called when r, which was bypassed in the entry queue, has been admitted.
 func (s *Scheduler) cameIn(q *queue, r *Request) {
 	if s.atBound(r) {
-		q.dueOutside--
+		q.dueEntering--
 		q.due++
 	}
 }
@@ -159,7 +159,7 @@ func (s *Scheduler) cameIn(q *queue, r *Request) {
 func (s *Scheduler) left(q *queue, r *Request) {
 	if s.atBound(r) {
 		if r.state == StateAtGate {
-			q.dueOutside--
+			q.dueEntering--
 		} else {
 			q.due--
 		}

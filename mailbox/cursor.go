@@ -80,7 +80,7 @@ func (c *Cursor) again(r *Request) bool {
 	case c.where == StateInside:
 		return r.came > 0 && !r.marks.has(assigned) && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
 	case len(seen) == 0 || c.moved:
-		// Those it would have met next have gone inside unseen: a new span.
+		// Those it would have met next have been admitted unseen: a new span.
 		c.seen[r.Op], c.moved = append(seen, span{r.arrival, r.arrival}), false
 	default:
 		seen[len(seen)-1].to = r.arrival
@@ -104,7 +104,7 @@ func (c *Cursor) advance() bool {
 		return true
 	}
 	q := &c.s.queues[c.op]
-	c.at = map[State]*list{StateAtDoor: &q.out.list, StateAtGate: &q.gate, StateInside: &q.in.list}[c.where].first
+	c.at = map[State]*list{StateAtDoor: &q.out.list, StateAtGate: &q.entry, StateInside: &q.in.list}[c.where].first
 	return true
 }
 

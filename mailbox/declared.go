@@ -40,20 +40,20 @@ func (s *Scheduler) check() {
 // declarations are checked: check asks the lines of those that are, and the guards of the others are
 // asked in any case.
 func (s *Scheduler) disbelieve(l *line) {
-	if s.rules.Check && l.at[inside].members.root == nil {
+	if s.rules.Check && l.at[inQueue].members.root == nil {
 		l.result.stamp = 0
 		l.noted()
 	}
 }
 
-// disbelieveOutside is disbelieve for all lines of a family.
-func (s *Scheduler) disbelieveOutside(q *queue) {
+// disbelieveOverflow is disbelieve for all lines of a family.
+func (s *Scheduler) disbelieveOverflow(q *queue) {
 	for n := q.out.order.first(); n != nil && s.rules.Check; n = n.next() {
 		s.disbelieve(n.v.line)
 	}
 }
 
-// AnyKey stands for all keys of a family: for a request of which nobody can tell
+// AnyKey stands for all keys of a family: for a request of which it cannot be told
 // any more which keys it can have opened.
 var AnyKey any = new(int)
 
@@ -65,7 +65,7 @@ func (s *Scheduler) outdate(op int) {
 		if !slices.Contains(o.Opens, family) {
 			s.queues[family].fresh = s.version
 		}
-		s.disbelieveOutside(&s.queues[family])
+		s.disbelieveOverflow(&s.queues[family])
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *Scheduler) opened(op int, opens Opener) {
 			}
 		})
 		q.fresh = q.stands
-		s.disbelieveOutside(q)
+		s.disbelieveOverflow(q)
 		if s.rules.Check {
 			s.checks = append(s.checks, opening{op, family})
 		}

@@ -66,12 +66,12 @@ func (s *Scheduler) admit() (r *Request, err error, more bool) {
 // entrant returns the first request in the entry queue that nothing which runs conflicts with, or
 // with tries false the first that is no Try; or nil, also if a predicate fails.
 func (s *Scheduler) entrant(tries bool) (first *Request) {
-	for op := s.gated.Next(0); op >= 0; op = s.gated.Next(op + 1) {
+	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
 		if !q.scoped && s.barred(q) {
 			continue
 		}
-		for r := q.gate.first; r != nil && (first == nil || r.seq < first.seq); {
+		for r := q.entry.first; r != nil && (first == nil || r.seq < first.seq); {
 			next := r.next // a predicate that fails takes r with it
 			if (tries || !r.Try) && (!q.scoped || !s.blocked(q, r, evaluate)) {
 				first = r
@@ -91,12 +91,12 @@ func (s *Scheduler) entrant(tries bool) (first *Request) {
 // may fail.
 func (s *Scheduler) entersBefore(r *Request) bool {
 	row := s.queues[r.Op].row
-	for op := s.gated.Next(0); op >= 0; op = s.gated.Next(op + 1) {
+	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
-		if !row.Has(op) || q.closedOutside(s) || !q.scoped && s.barred(q) {
+		if !row.Has(op) || q.closedEntering(s) || !q.scoped && s.barred(q) {
 			continue
 		}
-		for w := q.gate.first; w != nil && w.seq < r.came; {
+		for w := q.entry.first; w != nil && w.seq < r.came; {
 			next := w.next
 			if !w.Try && !s.blocked(q, w, evaluate) && s.conflict(r, w, evaluate) {
 				return true
@@ -110,33 +110,33 @@ func (s *Scheduler) entersBefore(r *Request) bool {
 // letIn admits r from the entry queue.
 func (s *Scheduler) letIn(r *Request) {
 	q := &s.queues[r.Op]
-	s.leaveGate(q, r)
+	s.leaveEntry(q, r)
 	if l := q.lineOf(r); l != nil && r.seq <= l.latest {
 		// Another has been requeued in front of it.
 		r.seq = s.after(max(s.entered, l.latest))
 		s.older = r.seq
 		s.found = true
 	}
-	s.enter(r, indoors)
+	s.enter(r, isAdmitted)
 }
 
-// toGate puts r in its place in the entry queue.
-func (s *Scheduler) toGate(q *queue, r *Request) {
+// toEntry puts r in its place in the entry queue.
+func (s *Scheduler) toEntry(q *queue, r *Request) {
 	r.state = StateAtGate
-	if q.gate.insert(r); q.gate.first == q.gate.last {
-		s.gated.join(r.Op)
+	if q.entry.insert(r); q.entry.first == q.entry.last {
+		s.entering.join(r.Op)
 	}
 }
 
-// leaveGate takes r from the entry queue.
-func (s *Scheduler) leaveGate(q *queue, r *Request) {
+// leaveEntry takes r from the entry queue.
+func (s *Scheduler) leaveEntry(q *queue, r *Request) {
 	s.passCursors(r)
 	s.countTry(q, r, -1)
 	if r.came == 0 {
 		s.retries = slices.DeleteFunc(s.retries, func(o *Request) bool { return o == r })
 	}
-	if q.gate.remove(r); q.gate.first == nil {
-		s.gated.leave(r.Op)
+	if q.entry.remove(r); q.entry.first == nil {
+		s.entering.leave(r.Op)
 	}
 }
 
@@ -224,11 +224,11 @@ func (s *Scheduler) try(r *Request) (decided bool, err error) {
 // firstAhead returns a request that comes before r, which has not been admitted and which nothing
 // that runs conflicts with; or nil, also if one has failed meanwhile, so that nothing is sure. If
 // it is known that no admitted one does, only those in the entry queue are looked at.
-func (s *Scheduler) firstAhead(r *Request, outsideOnly bool) (first *Request, sure bool) {
-	if !outsideOnly {
+func (s *Scheduler) firstAhead(r *Request, enteringOnly bool) (first *Request, sure bool) {
+	if !enteringOnly {
 		sure = s.ahead(r, evaluate, func(w *Request, _ bool) bool { first = w; return false })
-	} else if s.gated.n > 0 && !s.nested(r) {
-		s.outside(r, evaluate, func(w *Request) bool { first = w; return false })
+	} else if s.entering.n > 0 && !s.nested(r) {
+		s.enteringAhead(r, evaluate, func(w *Request) bool { first = w; return false })
 	}
 	return first, sure
 }
@@ -239,12 +239,12 @@ func (s *Scheduler) refuseBehind(r *Request) {
 	if s.pick() != r || s.failed.first != nil {
 		return
 	}
-	for op := s.gated.Next(0); op >= 0; op = s.gated.Next(op + 1) {
+	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
 		if q.tries == 0 || !q.row.Has(r.Op) {
 			continue
 		}
-		for t := q.gate.first; t != nil; {
+		for t := q.entry.first; t != nil; {
 			next := t.next
 			if t.Try && t.came > r.came && !s.nested(t) && !s.blocked(q, t, evaluate) && s.conflict(t, r, evaluate) && t.Waits() {
 				s.fail(t, &RefusedError{Operation: s.rules.Operations[op].Name, Behind: s.rules.Operations[r.Op].Name})

@@ -20,9 +20,9 @@ const (
 	Suspended Cause = "suspended"
 	// Order requests wait for a request that comes before them.
 	Order Cause = "order"
-	// NoRoom requests wait at the door of a queue that is full.
+	// NoRoom requests wait in the overflow queue, as theirs is full.
 	NoRoom Cause = "no room"
-	// NoThread requests could start, and wait for somebody to run them.
+	// NoThread requests could start, and wait for a thread to run them.
 	NoThread Cause = "no thread"
 )
 
@@ -148,7 +148,7 @@ func (s *Scheduler) Holding(r *Request, n int) iter.Seq[*Request] {
 		}
 		first := r
 		if !s.nested(r) {
-			s.outside(r, recall, func(w *Request) bool { first = w; return false })
+			s.enteringAhead(r, recall, func(w *Request) bool { first = w; return false })
 		}
 		for other := s.running.last; other != nil && n > 0; other = other.prev {
 			if (s.conflict(r, other, recall) || s.conflict(first, other, recall)) && !yield(other) {

@@ -157,13 +157,13 @@ func noted(q *queue, r *Request, a *result) {
 // queue. If not, the fast path may change the state without asking the guard, so that
 // what it said is worth nothing.
 func (s *Scheduler) watched(q *queue, l *line) bool {
-	return q.eldest(l) != nil || q.doors > 0 && (!q.family || l.at[outside].members.root != nil)
+	return q.eldest(l) != nil || q.overflowing > 0 && (!q.family || l.at[inOverflow].members.root != nil)
 }
 
 // unwatched forgets what the guard has said, if no request is left that waits for it,
 // in any queue. (Those in the entry queue keep the fast path closed.)
 func (q *queue) unwatched() {
-	if q.in.first == nil && q.gate.first == nil && q.doors == 0 {
+	if q.in.first == nil && q.entry.first == nil && q.overflowing == 0 {
 		q.result.stamp = 0
 	}
 }
@@ -189,7 +189,7 @@ func (s *Scheduler) Answered(operations uint64, open int) {
 		operations &= 2<<open - 1 // what comes after it has not been asked, whether it still waits or not
 	}
 	asked := guards.Set{operations & s.admitted.Set[0]}
-	for op := 0; op < min(len(s.queues), 64) && s.doors > 0; op++ {
+	for op := 0; op < min(len(s.queues), 64) && s.overflowing > 0; op++ {
 		if operations&(1<<op) != 0 && s.AtDoorOf(op) && !s.queues[op].family {
 			asked.Add(op)
 		}

@@ -44,7 +44,7 @@ func (s *Scheduler) ahead(r *Request, how knowledge, yield func(first *Request, 
 		return true // R10
 	}
 	var perhaps *Request
-	all, known, more, failed := s.rules.AllCompatible, false, true, s.failed.last
+	all, known, more := s.rules.AllCompatible, false, true
 	consider := func(w *Request) bool {
 		switch {
 		case w == r:
@@ -58,7 +58,7 @@ func (s *Scheduler) ahead(r *Request, how knowledge, yield func(first *Request, 
 	}
 	own := &s.queues[r.Op]
 	for op := s.admitted.Next(0); op >= 0 && more; op = s.admitted.Next(op + 1) {
-		q := &s.queues[op]
+		q, failed := &s.queues[op], s.failed.last
 		switch {
 		case !own.row.Has(op) || all && q.due == 0:
 		case q.scoped:
@@ -87,14 +87,14 @@ func (s *Scheduler) ahead(r *Request, how knowledge, yield func(first *Request, 
 			clear(h) // pin none
 		}
 	}
-	if more && s.gated.n > 0 {
+	if more && s.entering.n > 0 {
 		by := r
-		if how != evaluate && !all && r.state == StateInside && !own.scoped && !s.behindOutside(r, how) {
+		if how != evaluate && !all && r.state == StateInside && !own.scoped && !s.behindEntering(r, how) {
 			if first := s.first(own, &own.in, how); first != nil {
 				by = first // r waits with the first of its line, which may be behind others
 			}
 		}
-		s.outside(by, how, func(w *Request) bool {
+		s.enteringAhead(by, how, func(w *Request) bool {
 			known, more = true, yield(w, true)
 			return more
 		})
@@ -136,17 +136,17 @@ func (s *Scheduler) anyBefore(q *queue, r *Request) bool {
 	return false
 }
 
-// outside calls yield with the requests in the entry queue that come before r and conflict with
+// enteringAhead calls yield with the requests in the entry queue that come before r and conflict with
 // it, until it returns false. Their guards have not been evaluated; but one over the state alone
 // is as false for them as for those admitted. (One over waiting counts may open when they are.)
 // Of an object without scopes one stands for all of its operation.
-func (s *Scheduler) outside(r *Request, how knowledge, yield func(w *Request) (more bool)) {
+func (s *Scheduler) enteringAhead(r *Request, how knowledge, yield func(w *Request) (more bool)) {
 	all := s.rules.AllCompatible
 	row := s.queues[r.Op].row
-	for op := s.gated.Next(0); op >= 0; op = s.gated.Next(op + 1) {
+	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
-		w := q.gate.first
-		if !row.Has(op) || all && q.dueOutside == 0 || !all && w.seq >= r.came || q.closedOutside(s) {
+		w := q.entry.first
+		if !row.Has(op) || all && q.dueEntering == 0 || !all && w.seq >= r.came || q.closedEntering(s) {
 			continue
 		}
 		for ; w != nil && (all || w.seq < r.came); w = w.next {
@@ -163,15 +163,15 @@ func (s *Scheduler) outside(r *Request, how knowledge, yield func(w *Request) (m
 	}
 }
 
-// behindOutside reports whether there is such a request.
-func (s *Scheduler) behindOutside(r *Request, how knowledge) (behind bool) {
-	if s.gated.n > 0 {
-		s.outside(r, how, func(*Request) bool { behind = true; return false })
+// behindEntering reports whether there is such a request.
+func (s *Scheduler) behindEntering(r *Request, how knowledge) (behind bool) {
+	if s.entering.n > 0 {
+		s.enteringAhead(r, how, func(*Request) bool { behind = true; return false })
 	}
 	return behind
 }
 
-// closedOutside reports whether the guard of those in the entry queue is known to be false.
-func (q *queue) closedOutside(s *Scheduler) bool {
+// closedEntering reports whether the guard of those in the entry queue is known to be false.
+func (q *queue) closedEntering(s *Scheduler) bool {
 	return q.shared && !q.counts && q.result.falsePart != "" && q.result.stamp == s.version
 }

@@ -45,7 +45,7 @@ func (s *Scheduler) NextFor(may func(*Request) bool) (r *Request, err error) {
 		if r != nil {
 			return s.grant(r, may)
 		}
-		if s.gated.n > 0 {
+		if s.entering.n > 0 {
 			r, err, more := s.admit()
 			if r != nil {
 				return r, err
@@ -89,7 +89,7 @@ func (s *Scheduler) evict() (*Request, error) {
 	r := s.threadless.first
 	for op := range s.queues {
 		q := &s.queues[op]
-		for _, head := range [...]*Request{q.in.first, q.gate.first, q.out.first} {
+		for _, head := range [...]*Request{q.in.first, q.entry.first, q.out.first} {
 			if head != nil && (r == nil || head.seq < r.seq) {
 				r = head
 			}
@@ -153,8 +153,8 @@ func (s *Scheduler) start(r *Request) {
 // NextFor is to be asked again.
 func (s *Scheduler) Jam() bool {
 	refused := false
-	for op := s.gated.Next(0); op >= 0 && s.tries > 0; op = s.gated.Next(op + 1) {
-		refused = s.refuseTries(s.queues[op].gate.first, false) || refused
+	for op := s.entering.Next(0); op >= 0 && s.tries > 0; op = s.entering.Next(op + 1) {
+		refused = s.refuseTries(s.queues[op].entry.first, false) || refused
 	}
 	if !s.bounded {
 		return refused
@@ -187,11 +187,11 @@ func (s *Scheduler) unchanged() bool { return s.rested == s.inputs() && s.simple
 
 // lone returns the request in the entry queue, if it is the only one and can be admitted.
 func (s *Scheduler) lone() *Request {
-	if s.gated.n != 1 {
+	if s.entering.n != 1 {
 		return nil
 	}
-	q := &s.queues[s.gated.Next(0)]
-	if r := q.gate.first; r.next == nil && !r.Try && !s.barred(q) {
+	q := &s.queues[s.entering.Next(0)]
+	if r := q.entry.first; r.next == nil && !r.Try && !s.barred(q) {
 		return r
 	}
 	return nil
@@ -221,7 +221,7 @@ func (s *Scheduler) Come(r *Request) (come, waits bool) {
 		return false, false
 	}
 	s.register(r)
-	s.enter(r, one|indoors)
+	s.enter(r, one|isAdmitted)
 	switch {
 	case s.watchful && s.admitted.n > 1:
 		if s.pick() != nil {
@@ -247,7 +247,7 @@ func (s *Scheduler) Join(r *Request, falsePart string) bool {
 	}
 	s.register(r)
 	s.hasToWait(r)
-	s.enter(r, one|indoors)
+	s.enter(r, one|isAdmitted)
 	s.older = s.entered
 	s.Refuted(r, falsePart)
 	return true
@@ -255,5 +255,5 @@ func (s *Scheduler) Join(r *Request, falsePart string) bool {
 
 // calm reports whether nothing waits in the entry queue, runs, or has failed.
 func (s *Scheduler) calm() bool {
-	return s.stopped == nil && !s.held && s.gated.n == 0 && s.runs.n == 0 && s.failed.first == nil
+	return s.stopped == nil && !s.held && s.entering.n == 0 && s.runs.n == 0 && s.failed.first == nil
 }

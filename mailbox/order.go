@@ -51,7 +51,7 @@ func (s *Scheduler) makeRoom(from uint64) {
 	lists := []*list{&s.threadless, &s.running} // a Try that runs may keep its place
 	for op := range s.queues {
 		q := &s.queues[op]
-		lists = append(lists, &q.in.list, &q.gate, &q.out.list)
+		lists = append(lists, &q.in.list, &q.entry, &q.out.list)
 		line(&q.line)
 		for _, l := range q.members {
 			line(l)

@@ -35,7 +35,7 @@ func (b Bound) exceeded(n int) bool { return b.Overflow != Unbounded && n > b.Ma
 
 // queued returns how many requests are admitted and in the entry queue, as far as bounds
 // concern them.
-func (q *queue) queued() int { return q.length.all() - q.doors - q.tries }
+func (q *queue) queued() int { return q.length.all() - q.overflowing - q.tries }
 
 // queued is queue.queued for all operations together.
 func (s *Scheduler) queued() int { return s.total - s.tries }
@@ -72,7 +72,7 @@ func (s *Scheduler) stuck(q *queue, r *Request) bool {
 	case s.stopped != nil:
 		return false
 	case s.settled == s.step-1:
-		return s.blocked(q, r, certain) || !s.nested(r) && s.behindOutside(r, certain)
+		return s.blocked(q, r, certain) || !s.nested(r) && s.behindEntering(r, certain)
 	}
 	return s.allBlocked()
 }
@@ -92,7 +92,7 @@ func (s *Scheduler) allBlocked() bool {
 				return false
 			}
 		default:
-			for _, l := range [...]*list{&q.in.list, &q.gate} {
+			for _, l := range [...]*list{&q.in.list, &q.entry} {
 				for r := l.first; r != nil; r = r.next {
 					if !s.blocked(q, r, certain) {
 						return false
@@ -132,7 +132,7 @@ func (s *Scheduler) extreme(queues []queue, oldest bool) (r *Request) {
 	}
 	for i := range queues {
 		consider(queues[i].in.end(oldest))
-		consider(queues[i].gate.end(oldest))
+		consider(queues[i].entry.end(oldest))
 	}
 	consider(s.threadless.end(oldest))
 	return r
@@ -154,10 +154,10 @@ func (s *Scheduler) relieve(b Bound, r *Request, entry bool) {
 	r.bypassed = 0 // what has passed it before does not count here
 	r.state = StateAtDoor
 	q.out.insert(r)
-	q.doors++
-	s.doors++
+	q.overflowing++
+	s.overflowing++
 	if r.marks.has(threadless) {
-		q.unmanned++
+		q.threadless++
 	} else {
 		s.lineUp(q, &q.out, r)
 	}
@@ -177,17 +177,17 @@ func (s *Scheduler) leaveOverflow(q *queue, r *Request) {
 		s.dissolve(q, l)
 	}
 	if r.marks.has(threadless) {
-		q.unmanned--
+		q.threadless--
 	}
 	q.out.remove(r)
-	q.doors--
-	s.doors--
+	q.overflowing--
+	s.overflowing--
 }
 
 // refill lets requests from the overflow queue into the entry queue as long as there is room for
 // them, in order of arrival.
 func (s *Scheduler) refill() {
-	for s.doors > 0 {
+	for s.overflowing > 0 {
 		var r *Request
 		for op := range s.queues {
 			q := &s.queues[op]
@@ -208,7 +208,7 @@ func (s *Scheduler) refill() {
 			r.state = StateThreadless
 			s.threadless.insert(r)
 		} else {
-			s.toGate(q, r)
+			s.toEntry(q, r)
 		}
 	}
 }
@@ -238,13 +238,13 @@ func (s *Scheduler) notExtra(r *Request) {
 // there is no room for it to wait; or nil. It is called when nothing else can start. One whose
 // guard fails, fails with it; and before a request starts it is told which have failed.
 func (s *Scheduler) pickOverflow() (first *Request) {
-	for op := 0; op < len(s.queues) && s.doors > 0; op++ {
+	for op := 0; op < len(s.queues) && s.overflowing > 0; op++ {
 		q := &s.queues[op]
-		if q.doors == q.unmanned || !q.scoped && (s.barred(q) || q.headed && q.in.first != nil) {
+		if q.overflowing == q.threadless || !q.scoped && (s.barred(q) || q.headed && q.in.first != nil) {
 			continue
 		}
 		alike := false // the first that is considered stands for all, but for the entry queue
-		for r := s.nextOutside(q, nil); r != nil && (first == nil || r.seq < first.seq); r = s.nextOutside(q, r) {
+		for r := s.nextInOverflow(q, nil); r != nil && (first == nil || r.seq < first.seq); r = s.nextInOverflow(q, r) {
 			if q.scoped && s.blocked(q, r, evaluate) {
 				if s.failed.first != nil {
 					return nil
@@ -255,7 +255,7 @@ func (s *Scheduler) pickOverflow() (first *Request) {
 			before, _ := s.firstAhead(r, alike)
 			switch {
 			case before != nil || s.failed.first != nil:
-			case !q.scoped && first == nil && s.gated.n == 0: // they need not be compared any more
+			case !q.scoped && first == nil && s.entering.n == 0: // they need not be compared any more
 				r = s.first(q, &q.out, evaluate)
 				first = r
 			case s.holds(q, r, evaluate):
@@ -274,9 +274,9 @@ func (s *Scheduler) pickOverflow() (first *Request) {
 	return first
 }
 
-// nextOutside returns the first request in the overflow queue, after r, of a line that is not
+// nextInOverflow returns the first request in the overflow queue, after r, of a line that is not
 // known to be closed.
-func (s *Scheduler) nextOutside(q *queue, r *Request) *Request {
+func (s *Scheduler) nextInOverflow(q *queue, r *Request) *Request {
 	if !q.scoped {
 		return s.first(q, &q.out, recall)
 	}

@@ -15,7 +15,7 @@ type Policy struct {
 	// order is that of arrival.
 	Before func(a, b *Request, last int) (bool, error)
 	// Within says that Before orders the requests of one operation too, by what
-	// does not change while they wait inside. Else they are in order of arrival.
+	// does not change while they are admitted. Else they are in order of arrival.
 	Within bool
 	// Fallible says that Before may fail. An explanation does not ask it then.
 	Fallible bool

@@ -8,9 +8,9 @@ import (
 
 // queue holds the waiting requests of one operation.
 type queue struct {
-	in   pool // admitted
-	gate list // in the entry queue, in order of arrival
-	out  pool // in the overflow queue
+	in    pool // admitted
+	entry list // in the entry queue, in order of arrival
+	out   pool // in the overflow queue
 
 	length length
 	joined atomic.Uint64 // requests that have been admitted so far
@@ -52,8 +52,8 @@ type queue struct {
 
 	// Requests that are counted one by one and have been bypassed as often as allowed:
 	// admitted, and in the entry queue.
-	due, dueOutside int32
-	unmanned        int // in the overflow queue, and without a thread
+	due, dueEntering int32
+	threadless       int // in the overflow queue, and without a thread
 	counters
 }
 
@@ -62,8 +62,8 @@ type queue struct {
 type length struct{ atomic.Uint64 }
 
 const (
-	one     uint64 = 1       // request that waits
-	indoors uint64 = 1 << 32 // one that is admitted
+	one        uint64 = 1       // request that waits
+	isAdmitted uint64 = 1 << 32 // one that is admitted
 )
 
 func (l *length) all() int    { return int(uint32(l.Load())) }
@@ -73,7 +73,7 @@ func (l *length) inside() int { return int(l.Load() >> 32) }
 type pool struct {
 	list         // in order of arrival
 	order places // in order of consideration, if they are sorted: the lines of a family, or the requests
-	where int    // inside or outside
+	where int    // inQueue or inOverflow
 
 	// If each request is a line, and they are not sorted: the first that is not known to be
 	// closed since the stamp. A list and this pointer, and not a tree: evaluating all guards again
@@ -83,8 +83,8 @@ type pool struct {
 }
 
 const (
-	inside  = iota // admitted
-	outside        // in the overflow queue
+	inQueue    = iota // admitted
+	inOverflow        // in the overflow queue
 )
 
 // line is the set of waiting requests that share operation, footprint and guard result. (Where
@@ -160,7 +160,7 @@ func (s *Scheduler) lineFor(q *queue, r *Request) *line {
 			l = &line{}
 		}
 		l.key, l.latest = r.Key, 0
-		l.at[inside].node.v.line, l.at[outside].node.v.line = l, l
+		l.at[inQueue].node.v.line, l.at[inOverflow].node.v.line = l, l
 		q.members[r.Key] = l
 	}
 	return l
@@ -168,7 +168,7 @@ func (s *Scheduler) lineFor(q *queue, r *Request) *line {
 
 // eldest returns the admitted request of the line that arrived first, or nil.
 func (q *queue) eldest(l *line) *Request {
-	switch members := &l.at[inside].members; {
+	switch members := &l.at[inQueue].members; {
 	case !q.family:
 		return q.in.first
 	case members.root == nil:
@@ -180,7 +180,7 @@ func (q *queue) eldest(l *line) *Request {
 
 // len returns how many requests of a family's line are admitted.
 func (l *line) len() int {
-	if root := l.at[inside].members.root; root != nil {
+	if root := l.at[inQueue].members.root; root != nil {
 		return int(root.v.size)
 	}
 	return 0
@@ -188,7 +188,7 @@ func (l *line) len() int {
 
 // front returns the request of the line that starts first, if its guard holds (R6); or nil.
 func (s *Scheduler) front(q *queue, p *pool, l *line) *Request {
-	if s.bound > 0 && p.where == inside {
+	if s.bound > 0 && p.where == inQueue {
 		if s.rules.AllCompatible {
 			if due := s.frontDue(q, l); due != nil {
 				return due
@@ -240,7 +240,7 @@ func (s *Scheduler) first(q *queue, p *pool, how knowledge) *Request {
 			if s.holds(q, r, how) {
 				return r
 			}
-			if p.where == outside && s.failed.first != nil {
+			if p.where == inOverflow && s.failed.first != nil {
 				return nil
 			}
 		}
@@ -255,7 +255,7 @@ func (s *Scheduler) first(q *queue, p *pool, how knowledge) *Request {
 		}
 		if p.unseen == r { // it has not failed
 			p.unseen = r.next
-		} else if p.where == outside {
+		} else if p.where == inOverflow {
 			return nil
 		}
 	}
@@ -301,11 +301,11 @@ func (s *Scheduler) visit(q *queue, f func(r *Request) bool) {
 // lineUp puts r, which is in the list of the pool, into the order of consideration. If the
 // policy fails, so has r.
 func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
-	if p.where == outside && q.scoped {
+	if p.where == inOverflow && q.scoped {
 		return // they are considered one by one
 	}
 	t, before, no := &p.order, s.within, uint64(0)
-	if p.where == outside {
+	if p.where == inOverflow {
 		before = arrived
 	}
 	if q.family {
@@ -316,7 +316,7 @@ func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
 		}
 		return
 	}
-	if q.sorted && p.where == inside {
+	if q.sorted && p.where == inQueue {
 		if q.own {
 			no = r.result.no()
 		}
@@ -368,7 +368,7 @@ func (s *Scheduler) place(q *queue, p *pool, l *line) {
 		return
 	}
 	before := s.within
-	if p.where == outside {
+	if p.where == inOverflow {
 		before = arrived
 	}
 	n.v.r, n.v.no = first.v.r, l.result.no()
@@ -382,7 +382,7 @@ func (s *Scheduler) displace(p *pool, l *line) {
 	if l.at[p.where].node.placed {
 		p.order.remove(&l.at[p.where].node)
 	}
-	if p.where == inside && l.loose {
+	if p.where == inQueue && l.loose {
 		s.loose.remove(l)
 	}
 }
@@ -391,8 +391,8 @@ func (s *Scheduler) displace(p *pool, l *line) {
 // its first now, the line needs another place; but not yet: the policy that is asked for that may
 // not return, and the request that is leaving would be lost.
 func (s *Scheduler) loosen(q *queue, l *line) {
-	n := &l.at[inside].node
-	switch first := l.at[inside].members.first(); {
+	n := &l.at[inQueue].node
+	switch first := l.at[inQueue].members.first(); {
 	case first == nil:
 		s.displace(&q.in, l)
 		n.v.r, l.latest = nil, 0
@@ -408,7 +408,7 @@ func (s *Scheduler) loosen(q *queue, l *line) {
 
 // dissolve forgets a line of a family that has no requests any more.
 func (s *Scheduler) dissolve(q *queue, l *line) {
-	if l.at[inside].members.root != nil || l.at[outside].members.root != nil {
+	if l.at[inQueue].members.root != nil || l.at[inOverflow].members.root != nil {
 		return
 	}
 	delete(q.members, l.key)
@@ -421,7 +421,7 @@ func (s *Scheduler) dissolve(q *queue, l *line) {
 // tidy puts lines that have lost their first request into their new places.
 func (s *Scheduler) tidy() {
 	for l := s.loose.first; l != nil; l = s.loose.first {
-		q := &s.queues[l.at[inside].members.first().v.r.Op]
+		q := &s.queues[l.at[inQueue].members.first().v.r.Op]
 		s.place(q, &q.in, l)
 	}
 }
@@ -437,6 +437,6 @@ func (s *Scheduler) failLine(q *queue, l *line, err error) {
 
 // noted tells the trees that a line of a family is in what its guard has said.
 func (l *line) noted() {
-	noteNo(&l.at[inside].node, l.result.no())
-	noteNo(&l.at[outside].node, l.result.no())
+	noteNo(&l.at[inQueue].node, l.result.no())
+	noteNo(&l.at[inOverflow].node, l.result.no())
 }

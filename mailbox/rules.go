@@ -58,13 +58,13 @@ type Rules struct {
 	Reentrant bool
 	// AllCompatible lets all requests start that conflict with nothing that runs: one that
 	// waits because of that is not in the way of those that come later, unless it has been
-	// bypassed as often as MaxBypass allows, also at the gate. Without a bound it may wait for
+	// bypassed as often as MaxBypass allows, also in the entry queue. Without a bound it may wait for
 	// ever.
 	AllCompatible bool
 	// Policy is the order of consideration; nil means Arrival.
 	Policy *Policy
 	// MaxBypass bounds how often a later arrival may start while a request waits
-	// inside (or at the gate, with AllCompatible) and its guard is open, or not known
+	// (also in the entry queue, with AllCompatible) and its guard is open, or not known
 	// to be false; 0 sets no bound. At the bound nothing that conflicts with the
 	// request starts before it, not even an earlier arrival of the same entry that
 	// was closed meanwhile.

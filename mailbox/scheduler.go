@@ -29,7 +29,7 @@ type Scheduler struct {
 
 	queues   []queue // one per operation
 	admitted opSet   // operations with admitted requests
-	gated    opSet   // operations with requests in the entry queue
+	entering opSet   // operations with requests in the entry queue
 	runs     opSet   // operations of which at least one request runs
 	total    int     // requests that wait, those in the overflow queue not included
 
@@ -63,19 +63,19 @@ type Scheduler struct {
 	simple   bool // see unchanged
 	lean     bool // requests of one operation need not be compared: see pick
 
-	doors   int        // requests in the overflow queue
-	tries   int        // requests in the entry queue that are never admitted to wait, so that no bound concerns them
-	retries []*Request // in the entry queue: a Try each that has been requeued
-	extras  []*Request // admitted beyond a bound until the scheduler is quiescent: they have been requeued
-	trying  *Request   // being decided: a Try, or one in the overflow queue
-	kept    []int      // families of which some operation declares what it opens
-	checks  []opening  // of which the declaration is to be checked
-	spare   []*line    // for families
-	loose   lines      // without a place among those of their family
-	index   *index     // of what runs of scoped operations; nil if there are none
-	scopes  []guards.Scope
-	found   bool    // see Found
-	cursors *Cursor // inspections under way
+	overflowing int        // requests in the overflow queue
+	tries       int        // requests in the entry queue that are never admitted to wait, so that no bound concerns them
+	retries     []*Request // in the entry queue: a Try each that has been requeued
+	extras      []*Request // admitted beyond a bound until the scheduler is quiescent: they have been requeued
+	trying      *Request   // being decided: a Try, or one in the overflow queue
+	kept        []int      // families of which some operation declares what it opens
+	checks      []opening  // of which the declaration is to be checked
+	spare       []*line    // for families
+	loose       lines      // without a place among those of their family
+	index       *index     // of what runs of scoped operations; nil if there are none
+	scopes      []guards.Scope
+	found       bool    // see Found
+	cursors     *Cursor // inspections under way
 
 	// Scratch space of pick.
 	heads        []candidate
@@ -97,7 +97,7 @@ func New(rules *Rules, object Object) *Scheduler {
 	s := &Scheduler{
 		rules: rules, object: object,
 		queues:   make([]queue, n),
-		admitted: opSet{Set: sets[:w:w]}, gated: opSet{Set: sets[w : 2*w : 2*w]}, runs: opSet{Set: sets[2*w : 3*w : 3*w]}, passed: sets[3*w:],
+		admitted: opSet{Set: sets[:w:w]}, entering: opSet{Set: sets[w : 2*w : 2*w]}, runs: opSet{Set: sets[2*w : 3*w : 3*w]}, passed: sets[3*w:],
 		last: -1, version: 1, rests: 1, bounded: rules.Bound.Overflow != Unbounded, bound: rules.MaxBypass, counted: rules.CountBypass,
 	}
 	if s.bound > 0 {
@@ -112,7 +112,7 @@ func New(rules *Rules, object Object) *Scheduler {
 	for op := range rules.Operations {
 		o, q := &rules.Operations[op], &s.queues[op]
 		argument := o.Looks&guards.AtArgument != 0
-		q.op, q.row, q.guard, q.out.where = op, rules.Conflicts.Row(op), o.Guard, outside
+		q.op, q.row, q.guard, q.out.where = op, rules.Conflicts.Row(op), o.Guard, inOverflow
 		q.family, q.shared, q.own = o.Family, !o.Family && !argument, !o.Family && argument
 		q.headed, q.each = q.own && o.HeadOfLine, q.own && !o.HeadOfLine
 		q.one, q.sorted = !q.family && !q.each, q.family || within
@@ -172,8 +172,8 @@ func (s *Scheduler) Arrive(r *Request) {
 		s.hasToWait(r)
 	}
 	r.state = StateAtGate
-	if q.gate.push(r); r.prev == nil {
-		s.gated.join(r.Op)
+	if q.entry.push(r); r.prev == nil {
+		s.entering.join(r.Op)
 	}
 	q.length.Add(one)
 	s.countTry(q, r, 1)
@@ -280,13 +280,13 @@ func (s *Scheduler) Enter(r *Request, keep bool) {
 	}
 	if r.Try {
 		s.retries = append(s.retries, r)
-		s.toGate(q, r)
+		s.toEntry(q, r)
 		q.length.Add(one)
 		s.countTry(q, r, 1)
 		s.entered = max(s.entered, r.seq) // the number is taken
 		return
 	}
-	s.enter(r, one|indoors)
+	s.enter(r, one|isAdmitted)
 	if s.bounded && r.state == StateInside {
 		if _, _, full := s.full(q, 0); full {
 			r.marks |= extra
@@ -413,7 +413,7 @@ func (s *Scheduler) Rerank(r *Request, rank int64) bool {
 	}
 	s.lineDown(q, &q.in, r)
 	if q.family {
-		if n := &s.lineFor(q, r).at[inside].node; n.placed && n.v.r == r {
+		if n := &s.lineFor(q, r).at[inQueue].node; n.placed && n.v.r == r {
 			q.in.order.remove(n)
 		}
 	}
@@ -495,7 +495,7 @@ func (s *Scheduler) leave(r *Request) {
 		s.notExtra(r)
 	}
 	s.take(q, r, one)
-	if s.doors > 0 {
+	if s.overflowing > 0 {
 		s.refill() // at once: the next to come has no claim to the room
 	}
 }
@@ -506,9 +506,9 @@ func (s *Scheduler) take(q *queue, r *Request, shorter uint64) {
 	switch r.state {
 	case StateInside:
 		s.takeAdmitted(q, r)
-		shorter |= indoors
+		shorter |= isAdmitted
 	case StateAtGate:
-		s.leaveGate(q, r)
+		s.leaveEntry(q, r)
 		if r.bypassed > 0 {
 			s.left(q, r)
 		}

@@ -10,7 +10,7 @@ func (s *Scheduler) Step() uint64 { return s.step }
 // Unsettled reports whether what waits has to be reconsidered though nothing has
 // ended: after a withdrawal, or another rank.
 func (s *Scheduler) Unsettled() bool {
-	return s.watchful || s.headed || s.gated.n > 0 || s.failed.first != nil || s.Runs() && s.Waits()
+	return s.watchful || s.headed || s.entering.n > 0 || s.failed.first != nil || s.Runs() && s.Waits()
 }
 
 // Held reports whether nothing may start: see Hold.
@@ -52,7 +52,7 @@ func (s *Scheduler) WaitingAt(op int, key any) int {
 func (s *Scheduler) Find(arrival uint64) *Request {
 	for op := range s.queues {
 		q := &s.queues[op]
-		for _, l := range [...]*list{&q.in.list, &q.gate, &q.out.list} {
+		for _, l := range [...]*list{&q.in.list, &q.entry, &q.out.list} {
 			if r := l.find(arrival); r != nil {
 				return r
 			}
@@ -66,7 +66,7 @@ func (s *Scheduler) Idle() bool { return !s.Waits() && !s.Runs() }
 
 // Waits reports whether any request waits, or has failed and is not yet reported.
 func (s *Scheduler) Waits() bool {
-	return s.admitted.n > 0 || s.gated.n > 0 || s.failed.first != nil || s.doors > 0 || s.threadless.first != nil
+	return s.admitted.n > 0 || s.entering.n > 0 || s.failed.first != nil || s.overflowing > 0 || s.threadless.first != nil
 }
 
 // Runs reports whether any request runs.
@@ -80,13 +80,13 @@ func (s *Scheduler) RunsOf(op int) int { return int(s.queues[op].runs) }
 func (s *Scheduler) Inside() guards.Set { return s.admitted.Set }
 
 // AtDoor reports whether any request waits for room in a queue.
-func (s *Scheduler) AtDoor() bool { return s.doors > 0 }
+func (s *Scheduler) AtDoor() bool { return s.overflowing > 0 }
 
 // AtDoorOf reports whether any request of the operation waits for room, that has a thread.
-func (s *Scheduler) AtDoorOf(op int) bool { return s.queues[op].doors > s.queues[op].unmanned }
+func (s *Scheduler) AtDoorOf(op int) bool { return s.queues[op].overflowing > s.queues[op].threadless }
 
 // AtGate reports whether any request waits to be admitted.
-func (s *Scheduler) AtGate() bool { return s.gated.n > 0 }
+func (s *Scheduler) AtGate() bool { return s.entering.n > 0 }
 
 // Backlog returns how many requests wait, anywhere.
 func (s *Scheduler) Backlog() int { return s.total }

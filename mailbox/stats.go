@@ -121,7 +121,7 @@ func (s *Scheduler) Waited(r *Request) bool { return r.rests != s.rests }
 type counters struct {
 	started, waited, withdrawn, refused, asked uint64
 	longest                                    int
-	doors                                      int // requests in the overflow queue
+	overflowing                                int // requests in the overflow queue
 	tries                                      int // of those in the entry queue, which no bound counts
 }
 
@@ -136,7 +136,7 @@ func (s *Scheduler) Stats(op int) Stats {
 	if counted {
 		counts.LongestBypass = Count(q.longest)
 	}
-	for _, l := range [...]*list{&q.in.list, &q.gate, &q.out.list} {
+	for _, l := range [...]*list{&q.in.list, &q.entry, &q.out.list} {
 		for r := l.first; r != nil; r = r.next {
 			if s.Waited(r) {
 				counts.Waits++

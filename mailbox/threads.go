@@ -28,13 +28,13 @@ func (s *Scheduler) ArriveThreadless(r *Request) {
 // the one that has arrived first; or nil.
 func (s *Scheduler) Threadless() *Request {
 	first := s.threadless.first
-	for op := 0; op < len(s.queues) && s.doors > 0; op++ {
+	for op := 0; op < len(s.queues) && s.overflowing > 0; op++ {
 		q := &s.queues[op]
 		r := q.out.first
-		for q.unmanned > 0 && !r.marks.has(threadless) {
+		for q.threadless > 0 && !r.marks.has(threadless) {
 			r = r.next
 		}
-		if q.unmanned > 0 && (first == nil || r.seq < first.seq) {
+		if q.threadless > 0 && (first == nil || r.seq < first.seq) {
 			first = r
 		}
 	}
@@ -47,7 +47,7 @@ func (s *Scheduler) Man(r *Request) {
 	r.marks = r.marks&^threadless | assigned
 	q := &s.queues[r.Op]
 	if r.state == StateAtDoor {
-		q.unmanned--
+		q.threadless--
 		s.lineUp(q, &q.out, r) // it may start from there now
 		return
 	}
@@ -56,7 +56,7 @@ func (s *Scheduler) Man(r *Request) {
 	if s.blocked(q, r, certain) {
 		s.hasToWait(r)
 	}
-	s.toGate(q, r)
+	s.toEntry(q, r)
 }
 
 // Strand says that no request gets a thread before the next input: those that do not wait for

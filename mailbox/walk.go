@@ -25,7 +25,7 @@ func (s *Scheduler) pick() *Request {
 			return nil
 		}
 		r := s.first(q, &q.in, evaluate)
-		if r != nil && s.behindOutside(r, evaluate) {
+		if r != nil && s.behindEntering(r, evaluate) {
 			return nil
 		}
 		return r
@@ -151,7 +151,7 @@ func (s *Scheduler) walk(h []candidate) (start *Request, behindAny bool) {
 		}
 		behind := false
 		if nested := s.nested(c.r); !c.conflict && !nested {
-			behind = s.passes(q, c.r) || s.behindOutside(c.r, evaluate)
+			behind = s.passes(q, c.r) || s.behindEntering(c.r, evaluate)
 			wait := all && !behind && s.entersBefore(c.r)
 			if s.failed.first != nil {
 				return nil, false
