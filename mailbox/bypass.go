@@ -71,8 +71,10 @@ func (s *Scheduler) bypass(r *Request, how knowledge) {
 			if old.seq >= r.seq {
 				return !single
 			}
-			switch v := s.judge(q, w, how); {
-			case v.closed || how == evaluate:
+			switch {
+			case how == evaluate:
+				s.judge(q, w, evaluate)
+			case s.closed(q, w):
 			case single:
 				s.overtake(w)
 			default:

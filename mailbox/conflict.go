@@ -71,13 +71,19 @@ func (s *Scheduler) barred(q *queue) bool {
 // blocked reports whether something runs that r conflicts with, or the object is held. If a
 // predicate fails, so has r, and it reports true.
 func (s *Scheduler) blocked(q *queue, r *Request, how knowledge) bool {
+	if q.scoped && !s.held {
+		return s.runs.n > 0 && s.blockedScoped(q, r, how)
+	}
+	return s.barred(q)
+}
+
+// blockedScoped is blocked for a request of a scoped operation.
+func (s *Scheduler) blockedScoped(q *queue, r *Request, how knowledge) bool {
 	switch {
-	case !q.scoped || s.held || s.runs.n == 0:
-		return s.barred(q)
 	case r.Claim.last != nil && r.Claim.last.runs && how != certain:
 		return true
 	case s.nested(r):
-		return s.blockedBy(r, s.runs.Set, how) // it is compared with each
+		return s.blockedByAny(r, how)
 	case q.always.Meets(s.runs.Set):
 		return true
 	}
@@ -109,16 +115,16 @@ func (s *Scheduler) meets(r *Request, op int, how knowledge) bool {
 	return false
 }
 
-// blockedBy reports whether r conflicts with a request that runs, of some operations, by
-// comparing it with each. Those announced by Begin are of operations that are not scoped.
-func (s *Scheduler) blockedBy(r *Request, ops guards.Set, how knowledge) bool {
-	for op, n := range s.Unseen() {
-		if n > 0 && ops.Has(op) && s.queues[r.Op].row.Has(op) {
+// blockedByAny reports whether r conflicts with a request that runs, by comparing it with each.
+// Those announced by Begin are of operations that are not scoped.
+func (s *Scheduler) blockedByAny(r *Request, how knowledge) bool {
+	for op := range s.Unseen() {
+		if s.queues[r.Op].row.Has(op) {
 			return true
 		}
 	}
 	for other := s.running.first; other != nil; other = other.next {
-		if ops.Has(other.Op) && s.conflict(r, other, how) {
+		if s.conflict(r, other, how) {
 			return true
 		}
 	}
