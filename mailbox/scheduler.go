@@ -518,9 +518,10 @@ func (s *Scheduler) take(q *queue, r *Request, shorter uint64) {
 		s.countTry(q, r, -1)
 	case StateAtDoor:
 		s.leaveOverflow(q, r)
-		s.total++
 	}
-	s.total--
+	if r.state != StateAtDoor {
+		s.total--
+	}
 	q.unwatched()
 	q.length.Add(-shorter)
 }
