@@ -170,7 +170,7 @@ func (s *Scheduler) relieve(b Bound, r *Request, entry bool) {
 // leaveOverflow takes r from the overflow queue.
 func (s *Scheduler) leaveOverflow(q *queue, r *Request) {
 	s.passCursors(r)
-	l := r.line
+	l := r.line()
 	s.lineDown(q, &q.out, r)
 	if l != nil {
 		s.place(q, &q.out, l)

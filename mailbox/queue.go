@@ -141,11 +141,11 @@ func (a *lines) remove(l *line) {
 
 // lineOf returns the line of requests like r; nil if there is none, as nothing waits for its key.
 func (q *queue) lineOf(r *Request) *line {
-	switch {
-	case !q.family:
+	if !q.family {
 		return &q.line
-	case r.line != nil:
-		return r.line
+	}
+	if l := r.line(); l != nil {
+		return l
 	}
 	return q.members[r.Key]
 }
@@ -311,7 +311,7 @@ func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
 	if q.family {
 		l := s.lineFor(q, r)
 		if s.insert(&l.at[p.where].members, r, 0, before) {
-			r.line = l
+			r.node.v.line = l
 			s.place(q, p, l)
 		}
 		return
@@ -349,8 +349,8 @@ func (s *Scheduler) lineDown(q *queue, p *pool, r *Request) {
 	switch {
 	case !r.placed():
 	case q.family:
-		r.line.at[p.where].members.remove(r.node)
-		r.line = nil
+		r.line().at[p.where].members.remove(r.node)
+		r.node.v.line = nil
 	default:
 		p.order.remove(r.node)
 	}

@@ -50,7 +50,6 @@ type Request struct {
 	came    uint64     // the order number with which it came to the entry queue; 0 if it has been requeued
 	arrival uint64     // see Arrival
 	node    *placeNode // made when it is first put into a tree
-	line    *line      // of a family, while it is among its members
 	err     error      // while StateFailed
 
 	// Key tells the requests of a family apart. It must be comparable.
@@ -89,6 +88,14 @@ func (r *Request) Arrival() uint64 { return r.arrival }
 
 // placed reports whether the request is sorted into a tree.
 func (r *Request) placed() bool { return r.node != nil && r.node.placed }
+
+// line returns the line of a family that the request is a member of, or nil.
+func (r *Request) line() *line {
+	if r.node == nil {
+		return nil
+	}
+	return r.node.v.line
+}
 
 // Fresh forgets the place that a request had in the order of arrivals, before it
 // is used for another call.

@@ -12,7 +12,7 @@ type placeNode = node[place]
 
 type place struct {
 	r    *Request // the request, or the first one of the line
-	line *line    // nil for a request
+	line *line    // of a family: the line, or that of the request, while it is a member; else nil
 
 	no     uint64   // the stamp of the guard's result, if that was false; else 0
 	allNo  uint64   // the least no of the subtree
