@@ -112,17 +112,3 @@ func (o *Object[T]) callAdhoc(ctx context.Context, op *Operation[T, adhoc[T], No
 	}
 	return op.Call(ctx, o, a)
 }
-
-// ArgumentError says that an argument of a call makes no sense: of Do, DoWhen, View or
-// Until; or of an operation of a ready-made object, such as an acquire of no permits.
-// Nothing has changed.
-type ArgumentError struct {
-	Call     string
-	Argument string
-	Problem  string
-}
-
-// Error implements error.
-func (e *ArgumentError) Error() string {
-	return "sluice: " + e.Call + ": " + e.Argument + " " + e.Problem
-}

@@ -2,7 +2,6 @@ package activeobject
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"runtime/debug"
 
@@ -153,20 +152,6 @@ func (op *Operation[T, A, R]) Begin(ctx context.Context, o *Object[T], arg A) Ti
 func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) error {
 	_, _, err := start(op, ctx, o, arg, telling, nil)
 	return err
-}
-
-// TypeError says that an operation was asked of an object of another type.
-// Nothing has happened.
-type TypeError struct {
-	Object    string
-	Type      string // of the object
-	Operation string
-	Declared  string // the type that the operation belongs to
-}
-
-// Error implements error.
-func (e *TypeError) Error() string {
-	return fmt.Sprintf("sluice: %s is of type %q; operation %q belongs to another type %q", e.Object, e.Type, e.Operation, e.Declared)
 }
 
 // foreign returns the error for an object that does not have the operation.

@@ -94,7 +94,7 @@ func TestAMistakenOptionSaysWhatIsWrong(t *testing.T) {
 			var e *activeobject.OptionError
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, want, *e)
-			require.EqualError(t, err, "sluice: new lake: "+want.Option+" "+want.Reason)
+			require.EqualError(t, err, "sluice: new lake: "+want.Option+" "+want.Problem)
 			require.Panics(t, func() { activeobject.Must(o, err) })
 		}
 	})
@@ -104,7 +104,7 @@ func TestAMistakenDefaultShowsWhenAnObjectIsMade(t *testing.T) {
 	s := &scene{system: newSystem(t)}
 	lakes := activeobject.NewType[dam]("lake").Default(activeobject.MaxBypass(0))
 	_, err := activeobject.New(s.system, lakes, &dam{})
-	require.Equal(t, &activeobject.OptionError{Type: "lake", Option: "MaxBypass", Reason: "is less than 1"}, err)
+	require.Equal(t, &activeobject.OptionError{Type: "lake", Option: "MaxBypass", Problem: "is less than 1"}, err)
 	newObject(t, s, lakes, &dam{}, activeobject.MaxBypass(1)) // another one replaces it
 
 	lakes = activeobject.NewType[dam]("lake").Default(activeobject.Logged(nil)).Default()

@@ -591,7 +591,7 @@ func TestAStateWithoutItsBasesPartIsRefused(t *testing.T) {
 	s := &scene{system: newSystem(t)}
 	o, err := activeobject.New(s.system, lockedFields.Type, &locked[field]{})
 	require.Nil(t, o)
-	require.Equal(t, &activeobject.OptionError{Type: "locked field", Option: "state", Reason: `has a nil part of type "dam": set it before New`}, err)
+	require.Equal(t, &activeobject.OptionError{Type: "locked field", Option: "state", Problem: `has a nil part of type "dam": set it before New`}, err)
 }
 
 func TestAMistakenDerivationSaysWhatToDo(t *testing.T) {

@@ -514,16 +514,3 @@ func (c *request) failed(err error, how mode, s *callState) {
 		c.o.unheard(err)
 	}
 }
-
-// BadRequeueError says that a body asked for a requeue that is not possible. The body
-// has run.
-type BadRequeueError struct {
-	Object    string // in which the body ran
-	Operation string // that it asked for
-	Problem   string
-}
-
-// Error implements error.
-func (e *BadRequeueError) Error() string {
-	return fmt.Sprintf("sluice: %s: requeue to %s: %s", e.Object, e.Operation, e.Problem)
-}

@@ -71,10 +71,6 @@ type otherwise struct{}
 
 func (otherwise) chosen() *choice { return nil }
 
-// ErrNotChosen is what Interceptor.Done is told of a call that Select has not chosen,
-// and which has not run.
-var ErrNotChosen = errors.New("sluice: select: another case was chosen")
-
 // Select makes one of several calls, to any objects: the first that can run. It
 // returns the index of that case, whose Result is there then. If several can run at
 // once, the one that is listed first does (except that nobody waits to hear from
@@ -342,12 +338,6 @@ func (c *choice) forsake() {
 	c.c.filtered().done(&mailbox.ExitError{Object: c.o.Name(), Operation: c.op.name})
 	c.f, c.c = nil, nil
 }
-
-// SelectError says that the cases of a Select make no sense. No call has been made.
-type SelectError struct{ Problem string }
-
-// Error implements error.
-func (e *SelectError) Error() string { return "sluice: select: " + e.Problem }
 
 // choices appends the calls of the cases, without Otherwise.
 func choices(cases []Alternative, calls []*choice) ([]*choice, error) {

@@ -2,49 +2,13 @@ package actor
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync/atomic"
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/mailbox"
 )
-
-// DeadLetterError fails a request whose message could not be delivered: there is no
-// actor at the address, or no more. It matches engine.ErrStopped, as an actor that
-// has stopped cannot be told from one that never was. Nothing has run; unless the
-// target is an actor that has passed the message on to one that is not there, which
-// protoactor does not tell apart.
-type DeadLetterError struct {
-	Target *PID // nil if the request was addressed to nobody
-}
-
-// Error implements error.
-func (e *DeadLetterError) Error() string {
-	if e.Target == nil {
-		return "sluice: a message to nobody: the PID is nil"
-	}
-	return fmt.Sprintf("sluice: there is no actor at %s/%s", e.Target.Address, e.Target.Id)
-}
-
-// Is reports that a DeadLetterError matches engine.ErrStopped.
-func (e *DeadLetterError) Is(target error) bool { return target == mailbox.ErrStopped }
-
-// ResultError says that the result of an operation is of another type than Ask was
-// asked for. The operation has run.
-type ResultError struct {
-	Target    *PID
-	Operation string
-	Want      string // the type that was asked for
-	Value     any    // the result
-}
-
-// Error implements error.
-func (e *ResultError) Error() string {
-	return fmt.Sprintf("sluice: %s of %s/%s gave a result of type %T, not %s", e.Operation, e.Target.Address, e.Target.Id, e.Value, e.Want)
-}
 
 // Request sends a message to an actor, with a sender to reply to, and returns the
 // future of the first reply. It never waits; but an object that is idle may run a

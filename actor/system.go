@@ -9,7 +9,6 @@ package actor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -39,9 +38,6 @@ type Reply struct {
 	Value any // the result; nil if Err is not
 	Err   error
 }
-
-// ErrClosed is returned for objects of a system that has been closed.
-var ErrClosed = errors.New("sluice: system is closed")
 
 // System is the home of objects: it owns the goroutines that serve them, makes
 // actors of them, and ends them. An object belongs to its system until it is

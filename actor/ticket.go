@@ -2,13 +2,8 @@ package actor
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
-
-// ErrAwaited is the error of an Await of a Ticket whose result has been handed out,
-// or for which somebody waits already.
-var ErrAwaited = errors.New("sluice: the ticket has been used")
 
 // Ticket is a Future for one: its result is handed out once. In return the record
 // that a waiting request needs is used again, and nothing is allocated for it. A
