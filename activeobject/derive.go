@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -503,18 +504,18 @@ func (t *Type[T]) strengthens(op *operationInfo) (all []guards.Guard[T, None]) {
 
 // settled is the part of settle that need not know the types.
 func (op *operationInfo) settled(index int, leaf bool, guard string, looks guards.Looks) {
-	op.index, op.mark, op.leafed = index, engine.Mark(index), leaf
+	op.index, op.mark, op.leafed = index, word.Mark(index), leaf
 	op.guard, op.looks = guard, looks
 	if guard != "" && op.kind == mailbox.Procedure {
 		op.kind = mailbox.Entry // it waits from now on
 	}
-	op.idle = engine.Idle(op.species.tag)
+	op.idle = word.Idle(op.species.tag)
 	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.species.tag == noTag {
 		// No fast path: bodies that may block are known to the scheduler, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
 		// looked at before the object is taken. (A head of line that waits closes
 		// the fast path for all, so where it is open there is none to pass.) Nor has
 		// a type without a tag, as its objects cannot be told from others by their word.
-		op.idle = engine.Never
+		op.idle = word.Never
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -218,7 +219,7 @@ func (c *choice) snatch(ctx context.Context) (made, unsure bool) {
 		return false, true
 	}
 	w := c.o.box.Word.Load()
-	if w&^engine.Parked != c.op.idle {
+	if w&^word.Parked != c.op.idle {
 		return false, !c.o.box.Busy()
 	}
 	if !c.o.box.Word.CompareAndSwap(w, w|c.op.mark) {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -63,7 +64,7 @@ type operation[T any] struct {
 // operationInfo is what an operation is whatever its types. A derived type's operation
 // begins with a copy of its base's.
 type operationInfo struct {
-	idle, mark uint64 // what the fast path compares and swaps
+	idle, mark word.Word // what the fast path compares and swaps
 
 	species   *species
 	self      any    // the *operation[T]
