@@ -83,7 +83,7 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 	if missing := o.Type().bind(state, o.class.typ, &o.box); missing != "" {
 		return nil, fmt.Errorf("its factory returned a state with a nil part of type %q", missing)
 	}
-	// Only now do others get to see it. See mailbox/suspend.go for why nobody reads the
+	// Only now do others get to see it. See internal/engine/suspend.go for why nobody reads the
 	// old one meanwhile.
 	return func() { o.state = state }, nil
 }

@@ -1,6 +1,6 @@
 // Package actor is what the runtime needs of actors, in its own types: systems,
-// references, typed futures and dispatchers. It is the only package besides the
-// mailbox's adapter that knows protoactor.
+// references, typed futures and dispatchers. It is the only package that knows protoactor:
+// an Adapter is the mailbox that protoactor sees of an object.
 //
 //	System ── objects, which end with it
 //	   ├───── Warm: goroutines for bodies that have none of their own
