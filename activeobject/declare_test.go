@@ -28,11 +28,8 @@ func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
 			activeobject.Procedure(lakes, "swim", body)
 			activeobject.Entry(lakes, "swim", body)
 		},
-		`activeobject: procedure "swim" of type "lake" has a guard: only entries wait; declare it with Entry`: func(lakes *activeobject.Type[dam]) {
+		`activeobject: procedure "swim" of type "lake" has a guard: procedures do not wait; declare it with Entry`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Procedure(lakes, "swim", body).When("open", holds)
-		},
-		`activeobject: function "depth" of type "lake" has a guard: only entries wait; declare it with Entry`: func(lakes *activeobject.Type[dam]) {
-			activeobject.Function(lakes, "depth", body).WhenArg("deep", (*dam).reaches)
 		},
 		`activeobject: entry "swim" of type "lake" gets a guard without a condition: make it with guards.When or guards.WhenArg`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Entry(lakes, "swim", body).Guard(guards.Guard[dam, int]{})

@@ -147,8 +147,8 @@ func (op *operationInfo) overriding(inherited, body bool) (done func()) {
 
 // Strengthen makes all inherited procedures and entries of a derived type wait
 // until the named condition over the state holds too, those excepted that are
-// given. Procedures become entries by it; functions change nothing, and do not
-// wait. The condition must not look at Queues, as WhenWaiting's may. Strengthen
+// given. Procedures become entries by it; functions change nothing, and stay as
+// they are (In and When make one wait). The condition must not look at Queues, as WhenWaiting's may. Strengthen
 // returns the type. It is for extensions that know nothing of what they extend,
 // such as a lock over a whole object.
 //

@@ -637,10 +637,6 @@ func TestAMistakenDerivationSaysWhatToDo(t *testing.T) {
 			activeobject.In(ponds(lakes), swim)
 			swim.When("deep", holds)
 		},
-		`activeobject: function "depth" of type "pond" has a guard: functions do not wait, inherited ones neither; add an entry beside it`: func(lakes *lake) {
-			depth := activeobject.Function(lakes, "depth", body)
-			activeobject.In(ponds(lakes), depth).When("deep", holds)
-		},
 		`activeobject: entry "swim" of type "lake" is not inherited: pass its body where it is declared, or Override it in a derived type, as In(derived, operation)`: func(lakes *lake) {
 			swims(lakes).Override(body)
 		},
