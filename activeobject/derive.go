@@ -359,6 +359,8 @@ func erasedGuard[T any](op *operation[T]) (none guards.Guard[T, any]) {
 		return none
 	case op.simple != nil && op.info.looks&guards.AtWaiting != 0:
 		return guards.Over[any](guards.WhenWaiting(op.info.guard, op.simple))
+	case op.simple != nil && op.info.looks&guards.AtTime != 0:
+		return guards.Over[any](guards.WhenTime(op.info.guard, op.simple))
 	case op.simple != nil:
 		return guards.Over[any](guards.When(op.info.guard, op.simple))
 	}

@@ -146,6 +146,9 @@ func (h *host[T]) Drain() <-chan struct{} {
 // Ended implements engine.Host: the object has stopped, and nothing runs.
 func (h *host[T]) Ended() {
 	h.class.system.Leave(&h.seat)
+	if c, ok := any(h.state).(interface{ stopClock() }); ok {
+		c.stopClock()
+	}
 	if d, ok := h.box.Dispatcher().(*actor.Dedicated); ok {
 		d.Close()
 	}

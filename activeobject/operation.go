@@ -112,6 +112,13 @@ func (op *Operation[T, A, R]) WhenWaiting(name string, holds func(*T) bool) *Ope
 	return op.Guard(guards.Over[A](guards.WhenWaiting(name, holds)))
 }
 
+// WhenTime makes an entry or a function wait until the named condition holds, which also looks
+// at the time, through Clock. While a request waits for it, every request to the object goes through
+// the scheduler. Added to another guard, both must hold. It returns the operation.
+func (op *Operation[T, A, R]) WhenTime(name string, holds func(*T) bool) *Operation[T, A, R] {
+	return op.Guard(guards.Over[A](guards.WhenTime(name, holds)))
+}
+
 // Guard makes an entry or a function wait until the guard holds. Added to another guard, both
 // must hold. It returns the operation. An inherited procedure (see In) becomes an
 // entry by it. It panics if the operation cannot wait, the guard has no condition,

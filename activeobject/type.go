@@ -281,7 +281,7 @@ func (t *Type[T]) op(i int) *operation[T] {
 	return &t.hidden.until.operation
 }
 
-// bind connects the Queues in the state of an object of type k, which is t or
+// bind connects the Queues and the Clock in the state of an object of type k, which is t or
 // derived from it. It returns the name of a type whose part of the state is
 // missing.
 func (t *Type[T]) bind(state *T, k *species, box *engine.Mailbox) (missing string) {
@@ -289,6 +289,9 @@ func (t *Type[T]) bind(state *T, k *species, box *engine.Mailbox) (missing strin
 		bind(k *species, box *engine.Mailbox)
 	}); ok {
 		q.bind(k, box)
+	}
+	if c, ok := any(state).(interface{ bindClock(box *engine.Mailbox) }); ok {
+		c.bindClock(box)
 	}
 	if t.base != nil {
 		return t.base.bind(state, k, box)

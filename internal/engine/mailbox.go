@@ -180,8 +180,10 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		switch {
 		case op < 64 && plain(op):
 			c.parks[op] = word.Parked // the fast path asks
-		case o.Looks&guards.AtWaiting != 0:
-			c.parks[op] = word.Parked | word.Slow // the scheduler is to see every arrival: it counts
+		case o.Looks&(guards.AtWaiting|guards.AtTime) != 0:
+			// The scheduler is to see every arrival: it counts, or finds the guard true before those
+			// that wait for the same time have been told that it has come.
+			c.parks[op] = word.Parked | word.Slow
 		default:
 			c.parks[op] = word.Parked | word.Recheck
 		}
