@@ -49,7 +49,7 @@ func TestAfterIsChosenWhenItsTimeHasComeAndTheOthersNeverRan(t *testing.T) {
 			require.NoError(t, err)
 			got, err := rs.read.Call(background, o, None{})
 			require.NoError(t, err)
-			require.Equal(t, 3, got, "nobody has taken it")
+			require.Equal(t, 3, got, "it has not been taken")
 		}
 	})
 }
@@ -74,7 +74,7 @@ func TestACallThatCanRunInTimeIsChosen(t *testing.T) {
 func TestAfterNoTime(t *testing.T) {
 	bubbles(t, func(t *testing.T, s *scene) {
 		if s.name == "pooled" || s.name == "dedicated" {
-			return // nobody waits to hear from their threads
+			return // Select does not wait to hear from their threads
 		}
 		rs := newResults()
 		for _, d := range []time.Duration{0, -time.Hour} {

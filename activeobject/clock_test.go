@@ -118,7 +118,7 @@ func TestGuardsOverTimeCanBeCombined(t *testing.T) {
 		ls := newLimiters()
 		o := newObject(t, s, ls.Type, &limiter{next: time.Now().Add(time.Hour)})
 		start := time.Now()
-		seen := guards.When("somebody has passed", func(l *limiter) bool { return len(l.passed) > 0 })
+		seen := guards.When("one has passed", func(l *limiter) bool { return len(l.passed) > 0 })
 		due := guards.WhenTime("due", (*limiter).ready)
 		either := async(func() (None, error) { return None{}, o.Until(background, guards.Or(seen, due)) })
 		both := async(func() (None, error) { return None{}, o.Until(background, guards.And(seen, due)) })

@@ -26,10 +26,9 @@ func (c *Config) counters() []word.Counter {
 	}, c.Rules.Conflicts.Between)
 }
 
-// Admit lets a leaf body in, on the goroutine of its caller, who runs the body, and then
+// Admit lets a leaf body in, on the goroutine of its caller, which runs the body and then
 // calls Depart; or Look, and perhaps Yield. A caller that is inside the object is not let in:
-// he is in the middle of a body that takes a context, which has no counter, so that the object is
-// not in shared mode as long as that runs.
+// its body takes a context, has no counter, and so keeps the object out of shared mode.
 func (m *Mailbox) Admit(op int) bool {
 	c := m.config.shared[op]
 	for {
@@ -65,8 +64,8 @@ func (m *Mailbox) departed(l Leaving) {
 	}
 }
 
-// setExclusive is engage for an object that fans out: if nobody decides, the caller, who holds mu,
-// is to, and the scheduler has been told of all that runs.
+// setExclusive is engage for an object that fans out: if no goroutine decides, the caller, which
+// holds mu, is to, and the scheduler has been told of all that runs.
 func (m *Mailbox) setExclusive() (owner bool) {
 	for {
 		w := m.Word.Load()
@@ -74,7 +73,7 @@ func (m *Mailbox) setExclusive() (owner bool) {
 			return false
 		}
 		if !m.Word.CompareAndSwap(w, w.Exclusive()) {
-			continue // somebody has come or gone
+			continue // a body has come or gone
 		}
 		if !w.Has(word.Shared) {
 			return true
@@ -95,16 +94,16 @@ func (m *Mailbox) setExclusive() (owner bool) {
 	}
 }
 
-// setShared returns the word w, with which the owner, who holds mu, is about to give the object
-// back; and opens the fast path in it, if nobody waits, all that runs has a counter, and nothing
-// is the matter with the object.
+// setShared returns the word w, with which the owner, which holds mu, is about to give the object
+// back; and opens the fast path in it, if nothing waits, all that runs has a counter, and the object
+// is neither closed, suspended nor observed.
 func (m *Mailbox) setShared(w word.Word) word.Word {
 	x, k := m.fanned(), m.queues.Load()
 	if w.Has(word.Parked) || !m.config.counts || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && k.Waits() || m.crowded() {
 		return w
 	}
 	if k == nil {
-		return w | word.Shared // nobody has ever waited
+		return w | word.Shared // nothing has ever waited
 	}
 	full := w | word.Shared
 	for op, c := range m.config.shared {
@@ -127,7 +126,7 @@ func (m *Mailbox) setShared(w word.Word) word.Word {
 }
 
 // single takes the doubles of operations of which nothing runs any more that the scheduler knows
-// of, and reports true, if the word is shared and nothing waits: then nobody has been waiting
+// of, and reports true, if the word is shared and nothing waits: then nothing has been waiting
 // for an end, and there is nothing to decide. The caller holds mu.
 func (m *Mailbox) single() bool {
 	k := m.scheduler()

@@ -8,7 +8,7 @@ type Atomic struct{ v atomic.Uint64 }
 // Load returns the word.
 func (a *Atomic) Load() Word { return Word(a.v.Load()) }
 
-// Store writes the word. See W1 for who may.
+// Store writes the word. W1 says which goroutine may.
 func (a *Atomic) Store(w Word) { a.v.Store(uint64(w)) }
 
 // CompareAndSwap writes the word if it is as it was.

@@ -28,9 +28,8 @@
 // owner's compare-and-swap comes first, the arrival finds held clear and becomes the owner. If
 // engaged comes first, the compare-and-swap fails, and the owner asks the scheduler.
 //
-// (W3) Who finds parked alone knows that all that wait have guards over the state, which were
-// false when the word was stored. An owner that leaves them false may put back what it has
-// found. With recheck, the scheduler has to be asked after each change; with slow, about each
+// (W3) With parked alone all that wait have guards over the state, which were false when the word
+// was stored. An owner that leaves them false may put back the word that it has found. With recheck, the scheduler has to be asked after each change; with slow, about each
 // request.
 //
 // # Shared mode
