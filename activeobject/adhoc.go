@@ -88,7 +88,7 @@ func (o *Object[T]) View(ctx context.Context, f func(*T) error) error {
 //	var empty = guards.When("empty", (*Buffer).Empty)
 //	err := buffer.Until(ctx, empty)
 //
-// The guard must not look at waiting counts. If ctx ends, somebody may be about to ask
+// The guard must look neither at waiting counts nor at the time. If ctx ends, somebody may be about to ask
 // it for the last time when Until returns.
 func (o *Object[T]) Until(ctx context.Context, g guards.Guard[T, None]) error {
 	if g.IsZero() {
@@ -107,8 +107,11 @@ func (o *Object[T]) adhoc(ctx context.Context, op *Operation[T, adhoc[T], None],
 }
 
 func (o *Object[T]) callAdhoc(ctx context.Context, op *Operation[T, adhoc[T], None], call string, a adhoc[T]) (None, error) {
-	if a.guard.Looks()&guards.AtWaiting != 0 {
+	switch looks := a.guard.Looks(); {
+	case looks&guards.AtWaiting != 0:
 		return None{}, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at waiting counts: declare an entry with WhenWaiting for it"}
+	case looks&guards.AtTime != 0:
+		return None{}, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at the time: declare an entry or a function with WhenTime for it"}
 	}
 	return op.Call(ctx, o, a)
 }

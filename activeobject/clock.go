@@ -21,7 +21,10 @@ import (
 //	func (l *limiter) take()       { l.next = l.Now().Add(l.interval) }
 //
 // When the time comes that a guard has asked about, the guards of the object are evaluated
-// again: there is one timer for each Clock. Until New has connected it the Clock only tells the time,
+// again: there is one timer for each Clock. Requests of one operation start in order of arrival then,
+// those of several as each is evaluated. A guard that asks Reached and looks at the argument is made by
+// guards.Of, with guards.AtArgument|guards.AtTime. WhenTime, or that, is a must: other guards need not be
+// evaluated again in time. Until New has connected it the Clock only tells the time,
 // so that the state can be tested as plain Go. In a testing/synctest bubble it is the bubble's time.
 type Clock struct{ alarm *alarm }
 
@@ -44,7 +47,7 @@ func (c *Clock) Reached(t time.Time) bool {
 // bindClock gives the embedded Clock of the state its object.
 func (c *Clock) bindClock(box *engine.Mailbox) { c.alarm = &alarm{box: box} }
 
-// stopClock lets go of the object, which has ended, before its time has come.
+// stopClock lets go of an object that has ended, or has got another state, before the time has come.
 func (c *Clock) stopClock() {
 	if a := c.alarm; a != nil {
 		a.mu.Lock()
@@ -58,9 +61,11 @@ func (c *Clock) stopClock() {
 // alarm has the guards of an object evaluated at a time.
 //
 // No time is missed. A guard that finds a time to come sets the alarm before it has been found
-// false; when it goes off, whatever has been found before is evaluated again, and a guard that
-// is still false (the clock may have been set back) sets it anew. An alarm that has gone off and
-// has yet to say so, while it is set for another time, goes off for that, too.
+// false. A request that waits has had its guard evaluated with the mutex of the scheduler held (see
+// request.arrive), which the alarm takes when it goes off: either its guard is evaluated again then, or
+// it was evaluated after that, when the time had come. A guard that is still false (it waits for a later
+// time, or the clock has been set back) sets the alarm anew. An alarm that has gone off and has yet to say
+// so, while it is set for another time, goes off for that, too.
 type alarm struct {
 	box *engine.Mailbox
 

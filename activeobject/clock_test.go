@@ -112,23 +112,102 @@ func TestAWaitForATimeEndsLikeAnyOther(t *testing.T) {
 	})
 }
 
-// Ad-hoc waits and combined guards look at the time, too.
+// A guard over time can be a part of others; an ad-hoc one is refused.
 func TestGuardsOverTimeCanBeCombined(t *testing.T) {
 	bubbles(t, func(t *testing.T, s *scene) {
 		ls := newLimiters()
-		o := newObject(t, s, ls.Type, &limiter{next: time.Now().Add(time.Hour)})
-		start := time.Now()
 		seen := guards.When("one has passed", func(l *limiter) bool { return len(l.passed) > 0 })
 		due := guards.WhenTime("due", (*limiter).ready)
-		either := async(func() (None, error) { return None{}, o.Until(background, guards.Or(seen, due)) })
-		both := async(func() (None, error) { return None{}, o.Until(background, guards.And(seen, due)) })
-		synctest.Wait()
-		require.NoError(t, (<-either).err)
+		either := activeobject.Function(ls.Type, "either", activeobject.Do(func(*limiter) {})).Guard(guards.Or(seen, due))
+		both := activeobject.Function(ls.Type, "both", activeobject.Do(func(*limiter) {})).Guard(guards.And(seen, due))
+		at := activeobject.Function(ls.Type, "at", activeobject.Put(func(*limiter, time.Time) {})).
+			Guard(guards.Of("its time has come", guards.AtArgument|guards.AtTime, func(l *limiter, at time.Time) string {
+				if l.Reached(at) {
+					return ""
+				}
+				return "its time has come"
+			}))
+		o := newObject(t, s, ls.Type, &limiter{next: time.Now().Add(time.Hour)})
+		start := time.Now()
+		one, two := calling(background, o, either, None{}), calling(background, o, both, None{})
+		late, early := calling(background, o, at, start.Add(2*time.Hour)), calling(background, o, at, start.Add(time.Minute))
+		require.NoError(t, (<-early).err)
+		require.Equal(t, time.Minute, time.Since(start))
+		require.NoError(t, (<-one).err)
 		require.Equal(t, time.Hour, time.Since(start))
 		_, err := ls.pass.Call(background, o, 1)
 		require.NoError(t, err)
-		require.NoError(t, (<-both).err)
+		require.NoError(t, (<-two).err)
 		require.Equal(t, time.Hour, time.Since(start))
+		require.NoError(t, (<-late).err)
+		require.Equal(t, 2*time.Hour, time.Since(start))
+
+		var wrong *activeobject.ArgumentError
+		require.ErrorAs(t, o.Until(background, due), &wrong)
+		require.ErrorAs(t, o.DoWhen(background, due, func(*limiter) error { return nil }), &wrong)
+	})
+}
+
+// The time may come while the guard is being evaluated, by a caller that has found the object idle.
+func TestATimeThatComesDuringTheEvaluationIsNotMissed(t *testing.T) {
+	for name, waited := range map[string]bool{"the first request to wait": false, "others have waited before": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				typ, slow := activeobject.NewType[limiter]("limiter"), false
+				pass := activeobject.Entry(typ, "pass", activeobject.Put((*limiter).pass)).WhenTime("it is time", func(l *limiter) bool {
+					ready := l.ready()
+					if slow { // once: then without the scheduler's mutex
+						slow = false
+						time.Sleep(time.Minute)
+					}
+					return ready
+				})
+				system := actor.NewSystem(actor.WithLogger(quiet))
+				l := &limiter{}
+				o := activeobject.Must(activeobject.New(system, typ, l))
+				if waited {
+					l.next = time.Now().Add(time.Second)
+					_, err := pass.Call(background, o, 0)
+					require.NoError(t, err)
+				}
+				for name, way := range map[string]func() error{
+					"call":   func() error { _, err := pass.Call(background, o, 1); return err },
+					"send":   func() error { _, err := pass.Send(background, o, 1).Await(background); return err },
+					"select": func() error { _, err := activeobject.Select(background, pass.Case(o, 1)); return err },
+				} {
+					l.next, slow = time.Now().Add(time.Second), true
+					start := time.Now()
+					ctx, cancel := context.WithTimeout(background, time.Hour)
+					done := async(func() (None, error) { return None{}, way() })
+					select {
+					case out := <-done:
+						require.NoError(t, out.err, name)
+					case <-ctx.Done():
+						t.Fatal(name, " has missed its time")
+					}
+					cancel()
+					require.Equal(t, time.Minute, time.Since(start), name)
+				}
+				require.NoError(t, system.Close(background))
+			})
+		})
+	}
+}
+
+// The clocks of an object that has ended keep nothing: also that of a part of its state.
+func TestAnObjectThatHasEndedIsNotWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type part struct{ of limiter }
+		ls := newLimiters()
+		parts := activeobject.Derive(ls.Type, "part", func(p *part) *limiter { return &p.of })
+		system := actor.NewSystem(actor.WithLogger(quiet))
+		o := activeobject.Must(activeobject.New(system, parts, &part{limiter{next: time.Now().Add(time.Hour)}}))
+		call := calling(background, o, activeobject.In(parts, ls.pass), 1)
+		synctest.Wait()
+		<-o.Stop()
+		require.ErrorIs(t, (<-call).err, activeobject.ErrStopped)
+		require.NoError(t, system.Close(background))
+		time.Sleep(2 * time.Hour)
 	})
 }
 

@@ -195,6 +195,8 @@ type parent[S any] interface {
 	// bind connects the Queues in the base's part of the state, and in the parts
 	// of that. It returns the name of a type whose part is missing.
 	bind(state *S, t *species, box *engine.Mailbox) (missing string)
+	// stopClocks stops the Clocks there.
+	stopClocks(state *S)
 }
 
 // derivation is the step from a type to the one that is derived from it.
@@ -238,6 +240,8 @@ func (d *derivation[S, T]) bind(state *S, t *species, box *engine.Mailbox) (miss
 	}
 	return d.base.bind(part, t, box)
 }
+
+func (d *derivation[S, T]) stopClocks(state *S) { d.base.stopClocks(d.part(state)) }
 
 // find returns the operation's handle in a derived type, or nil if that does not
 // inherit it through types with the operation's own state.

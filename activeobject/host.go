@@ -146,9 +146,7 @@ func (h *host[T]) Drain() <-chan struct{} {
 // Ended implements engine.Host: the object has stopped, and nothing runs.
 func (h *host[T]) Ended() {
 	h.class.system.Leave(&h.seat)
-	if c, ok := any(h.state).(interface{ stopClock() }); ok {
-		c.stopClock()
-	}
+	h.object().Type().stopClocks(h.state)
 	if d, ok := h.box.Dispatcher().(*actor.Dedicated); ok {
 		d.Close()
 	}

@@ -85,7 +85,10 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 	}
 	// Only now do others get to see it. See internal/engine/suspend.go for why nobody reads the
 	// old one meanwhile.
-	return func() { o.state = state }, nil
+	return func() {
+		o.Type().stopClocks(o.state)
+		o.state = state
+	}, nil
 }
 
 // failed says that the object has failed in the operation, as err tells. If it is

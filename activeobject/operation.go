@@ -43,7 +43,7 @@ func Procedure[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)
 }
 
 // Entry declares an operation that may change the state and waits for a guard,
-// which When, WhenArg, WhenWaiting or Guard adds. Otherwise it is like Procedure.
+// which When, WhenArg, WhenWaiting, WhenTime or Guard adds. Otherwise it is like Procedure.
 func Entry[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
 	return declare(t, mailbox.Entry, name, body, nil)
 }
@@ -114,7 +114,7 @@ func (op *Operation[T, A, R]) WhenWaiting(name string, holds func(*T) bool) *Ope
 
 // WhenTime makes an entry or a function wait until the named condition holds, which also looks
 // at the time, through Clock. While a request waits for it, every request to the object goes through
-// the scheduler. Added to another guard, both must hold. It returns the operation.
+// the scheduler, so that those of the operation start in order of arrival when the time has come. Added to another guard, both must hold. It returns the operation.
 func (op *Operation[T, A, R]) WhenTime(name string, holds func(*T) bool) *Operation[T, A, R] {
 	return op.Guard(guards.Over[A](guards.WhenTime(name, holds)))
 }

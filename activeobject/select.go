@@ -74,8 +74,9 @@ func (otherwise) chosen() *choice { return nil }
 
 // After is the case of Select that is chosen if no other has been within the time: then none of
 // them runs. (In Ada it is the delay of a timed entry call, ARM 9.7.2.) A call that has been chosen
-// takes as long as it takes. If the time is not positive, calls that can run at once still do. It must
-// be the last case, and goes without Otherwise.
+// takes as long as it takes. If the time is not positive, a call that can run at once still
+// does, except at an object with threads of its own or one that is just taken: Otherwise is for that. After
+// must be the last case, and goes without Otherwise.
 func After(d time.Duration) Alternative { return after(d) }
 
 type after time.Duration

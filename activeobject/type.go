@@ -243,7 +243,7 @@ func (t *Type[T]) seal() {
 	names := make([]string, len(t.ops))
 	for i, op := range t.ops {
 		if op.info.kind == mailbox.Entry && op.info.guard == "" {
-			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.info.name, t.name))
+			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting, WhenTime or Guard, or declare it a Procedure", op.info.name, t.name))
 		}
 		declared[i] = op.info.rule()
 		names[i] = op.info.name
@@ -297,6 +297,16 @@ func (t *Type[T]) bind(state *T, k *species, box *engine.Mailbox) (missing strin
 		return t.base.bind(state, k, box)
 	}
 	return ""
+}
+
+// stopClocks stops the Clocks of a state that is not an object's any more.
+func (t *Type[T]) stopClocks(state *T) {
+	if c, ok := any(state).(interface{ stopClock() }); ok {
+		c.stopClock()
+	}
+	if t.base != nil {
+		t.base.stopClocks(state)
+	}
 }
 
 // class is what the objects of one type in one system that have the same options

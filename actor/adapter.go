@@ -583,7 +583,7 @@ func (a *Adapter) outside(f func()) {
 	f()
 }
 
-// call is a system message to an actor that has a adapter, which answers it at once.
+// call is a system message to an actor that has an adapter, which answers it at once.
 type call struct{ adapter *Adapter }
 
 // adapterOf returns the adapter of an actor that has one, or nil if it has ended.
@@ -657,7 +657,7 @@ func (a *Adapter) Spawn(props *proto.Props, name string) (pid *proto.PID, ok boo
 	return pid, true, err
 }
 
-// spawning is protoactor's middleware for the making of children of an actor that has a
+// spawning is protoactor's middleware for the making of children of an actor that has an
 // adapter.
 func spawning(next proto.SpawnFunc) proto.SpawnFunc {
 	return func(actors *proto.ActorSystem, id string, props *proto.Props, parent proto.SpawnerContext) (pid *proto.PID, err error) {

@@ -224,7 +224,7 @@ func (t *tree) ask(condition func(*tree) (falsePart string)) (falsePart string) 
 	return condition(t)
 }
 
-// Simple returns the condition of a guard made by When or WhenWaiting alone, and nil for
+// Simple returns the condition of a guard made by When, WhenWaiting or WhenTime alone, and nil for
 // any other: a caller may ask it without the detour by name.
 func (g Guard[S, A]) Simple() func(*S) bool {
 	if g.tree == nil {

@@ -183,7 +183,7 @@ func New(rules *Rules, object Object) *Scheduler {
 			q.members = map[any]*line{}
 		}
 		for _, family := range o.Opens {
-			if rules.Operations[family].Looks&guards.AtWaiting == 0 && !slices.Contains(k.kept, family) {
+			if rules.Operations[family].Looks&(guards.AtWaiting|guards.AtTime) == 0 && !slices.Contains(k.kept, family) {
 				k.kept = append(k.kept, family)
 				k.queues[family].kept, k.queues[family].fresh = true, 1
 			}

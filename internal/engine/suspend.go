@@ -154,11 +154,12 @@ func (m *Mailbox) Renew(put func()) bool {
 }
 
 // Lapse says that guards may have turned true by themselves, as time has passed: all that are waited
-// for are evaluated anew, as if the state had changed. It waits for no body.
+// for are evaluated anew, as if the state had changed. It waits for no body. What has been found without
+// mu, by a request that is about to wait, is not reached by it: so that is not to be relied on.
 func (m *Mailbox) Lapse() {
 	m.mu.Lock()
 	k := m.queues.Load()
-	if s := m.suspended(); s != nil || k == nil {
+	if s := m.suspended(); s != nil || k == nil || m.closed != nil && m.closed.over {
 		if s != nil {
 			s.renewed = true // they are evaluated when it is resumed
 		}
