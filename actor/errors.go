@@ -39,7 +39,7 @@ var ErrBadName = errors.New("not the name of an actor: it contains a slash, a co
 // been made.
 type SpawnError struct {
 	Parent string
-	Cause  error // one that matches engine.ErrStopped; ErrRestarting or ErrElsewhere
+	Cause  error // one that matches mailbox.ErrStopped; ErrRestarting or ErrElsewhere
 }
 
 // Error implements error.
@@ -60,7 +60,7 @@ var (
 )
 
 // DeadLetterError fails a request whose message could not be delivered: there is no
-// actor at the address, or no more. It matches engine.ErrStopped, as an actor that
+// actor at the address, or no more. It matches mailbox.ErrStopped, as an actor that
 // has stopped cannot be told from one that never was. Nothing has run; unless the
 // target is an actor that has passed the message on to one that is not there, which
 // protoactor does not tell apart.
@@ -76,7 +76,7 @@ func (e *DeadLetterError) Error() string {
 	return fmt.Sprintf("sluice: there is no actor at %s/%s", e.Target.Address, e.Target.Id)
 }
 
-// Is reports that a DeadLetterError matches engine.ErrStopped.
+// Is reports that a DeadLetterError matches mailbox.ErrStopped.
 func (e *DeadLetterError) Is(target error) bool { return target == mailbox.ErrStopped }
 
 // ResultError says that the result of an operation is of another type than Ask was

@@ -29,7 +29,7 @@ import (
 // and its priority, deadline and client are those of ctx. Any other actor goes on
 // with it.
 //
-// To Await the future with the context of a body fails with *engine.DeadlockError if
+// To Await the future with the context of a body fails with *mailbox.DeadlockError if
 // the object waits for the caller, as it does for the future of a Send; provided that
 // ctx is that of the body, too. That ends the wait only: the request is served when the
 // body has ended, unless ctx has. What a plain actor does on behalf of a body, Sluice
@@ -54,7 +54,7 @@ func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] 
 // *Invoke, and Await.
 //
 // Besides their errors and the operation's it fails with *ResultError if the result
-// is not an R. *engine.DeadlockError ends the wait only: see Request.
+// is not an R. *mailbox.DeadlockError ends the wait only: see Request.
 func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
 	q := &question{Invoke: Invoke{Operation: operation, Argument: argument}}
 	q.envelope.Message = &q.Invoke

@@ -34,7 +34,7 @@ func Ticketed[R any](p *Pending) Ticket[R] {
 // Await waits for the result and takes it; every other Await, at the same time or
 // later, fails with ErrAwaited. If ctx ends first its error is returned, the request
 // goes its way, and the ticket stays good. So it does if Await fails with
-// *engine.DeadlockError, as the request waits for an object that the caller is
+// *mailbox.DeadlockError, as the request waits for an object that the caller is
 // inside of.
 func (t *Ticket[R]) Await(ctx context.Context) (R, error) {
 	var none R
