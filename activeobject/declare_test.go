@@ -40,7 +40,7 @@ func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
 		`guards: guard "open" has no condition: pass a func that reports whether it holds`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Entry(lakes, "swim", body).When("open", nil)
 		},
-		`activeobject: entry "swim" of type "lake" has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure`: func(lakes *activeobject.Type[dam]) {
+		`activeobject: entry "swim" of type "lake" has no guard: say when it is open with When, WhenArg, WhenWaiting, WhenTime or Guard, or declare it a Procedure`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Entry(lakes, "swim", body)
 			activeobject.New(newSystem(t), lakes, &dam{})
 		},

@@ -563,7 +563,7 @@ func TestABaseMayBeIncomplete(t *testing.T) {
 	_, err := swim.Call(background, newObject(t, s, typ, &dam{level: 1}), None{})
 	require.NoError(t, err)
 	require.PanicsWithValue(t,
-		`activeobject: entry "swim" of type "dam" has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure`,
+		`activeobject: entry "swim" of type "dam" has no guard: say when it is open with When, WhenArg, WhenWaiting, WhenTime or Guard, or declare it a Procedure`,
 		func() { activeobject.New(s.system, dams, &dam{}) })
 }
 
