@@ -1,7 +1,6 @@
 package word
 
 import (
-	"fmt"
 	"math/bits"
 	"testing"
 
@@ -15,8 +14,6 @@ import (
 // says what there is (W1 to W3).
 //
 // The steps follow the engine: Operation.Call, Mailbox.CallHeld, Call, Yield and Withdraw.
-
-const callers = 4
 
 // kind is what a caller does.
 type kind uint8
@@ -269,34 +266,13 @@ func (s *state) check(last bool) string {
 	return ""
 }
 
-// explore walks through all interleavings, and returns how many states there are, and what is wrong
-// with one of them.
+// explore walks through all interleavings of callers of the kinds.
 func (p protocol) explore(kinds [callers]kind) (states int, problem string) {
 	first := state{word: Idle(1)}
 	for i, k := range kinds {
 		first.callers[i] = caller{kind: k, at: loading}
 	}
-	seen, todo := map[state]bool{first: true}, []state{first}
-	for len(todo) > 0 {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		last := true
-		for i := range s.callers {
-			next := s
-			if !p.step(&next, i) {
-				continue
-			}
-			last = false
-			if !seen[next] {
-				seen[next] = true
-				todo = append(todo, next)
-			}
-		}
-		if problem := s.check(last); problem != "" {
-			return len(seen), fmt.Sprintf("%s: %+v", problem, s)
-		}
-	}
-	return len(seen), ""
+	return explore(first, p.step, (*state).check)
 }
 
 // mixes are all the ways to choose kinds for the callers, whose order does not matter.

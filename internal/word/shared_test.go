@@ -1,7 +1,6 @@
 package word
 
 import (
-	"fmt"
 	"math/bits"
 	"testing"
 
@@ -282,6 +281,7 @@ func (h *room) check(last bool) string {
 	return ""
 }
 
+// explore walks through all interleavings of so many writers, and readers.
 func (v visit) explore(writers int) (states int, problem string) {
 	first := room{word: Slow | Shared}
 	for i := range first.visitors {
@@ -290,27 +290,7 @@ func (v visit) explore(writers int) (states int, problem string) {
 			first.visitors[i].op = write
 		}
 	}
-	seen, todo := map[room]bool{first: true}, []room{first}
-	for len(todo) > 0 {
-		h := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		last := true
-		for i := range h.visitors {
-			next := h
-			if !v.step(&next, i) {
-				continue
-			}
-			last = false
-			if !seen[next] {
-				seen[next] = true
-				todo = append(todo, next)
-			}
-		}
-		if problem := h.check(last); problem != "" {
-			return len(seen), fmt.Sprintf("%s: %+v", problem, h)
-		}
-	}
-	return len(seen), ""
+	return explore(first, v.step, (*room).check)
 }
 
 func TestSharedModeKeepsConflictingBodiesApartAndLosesNoWakeUp(t *testing.T) {
