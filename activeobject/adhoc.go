@@ -88,8 +88,8 @@ func (o *Object[T]) View(ctx context.Context, f func(*T) error) error {
 //	var empty = guards.When("empty", (*Buffer).Empty)
 //	err := buffer.Until(ctx, empty)
 //
-// The guard must look neither at waiting counts nor at the time. If ctx ends, somebody may be about to ask
-// it for the last time when Until returns.
+// The guard must look neither at waiting counts nor at the time. If ctx ends, it may be evaluated
+// once more after Until has returned.
 func (o *Object[T]) Until(ctx context.Context, g guards.Guard[T, None]) error {
 	if g.IsZero() {
 		return &ArgumentError{Call: "Until", Argument: "guard", Problem: "has no condition: make it with guards.When"}

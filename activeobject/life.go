@@ -59,7 +59,7 @@ func NewFrom[T any](system *actor.System, t *Type[T], factory func() (*T, error)
 
 var errNoState = errors.New("its factory returned no state")
 
-// produce calls a factory. Object names who wants the state.
+// produce calls a factory. Object names the object that wants the state.
 func produce[T any](object string, factory func() (*T, error)) (state *T, err error) {
 	returned := false
 	defer func() {
@@ -83,7 +83,7 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 	if missing := o.Type().bind(state, o.class.typ, &o.box); missing != "" {
 		return nil, fmt.Errorf("its factory returned a state with a nil part of type %q", missing)
 	}
-	// Only now do others get to see it. See internal/engine/suspend.go for why nobody reads the
+	// Only now do others get to see it. internal/engine/suspend.go says why nothing reads the
 	// old one meanwhile.
 	return func() {
 		o.Type().stopClocks(o.state)
@@ -93,7 +93,7 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 
 // failed says that the object has failed in the operation, as err tells. If it is
 // supervised, it is suspended from now on, and its supervisor will decide. It is
-// called by whoever has the object, before he says that the body has ended.
+// called by the goroutine that has the object, before it says that the body has ended.
 //
 // The request is its arrival; 0 if it has found the object idle.
 func (o *core) failed(operation string, request uint64, err error) {

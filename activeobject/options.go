@@ -30,7 +30,7 @@ type settings struct {
 	noFastPath bool
 	log        *func(mailbox.Event) // a pointer, to be comparable
 	audit      *Audit
-	place      *actor.Place // likewise; who supervises whom
+	place      *actor.Place // likewise; which actors supervise which
 	concurrent Concurrency
 	local      bool // see LocalLifecycle
 }
@@ -89,7 +89,7 @@ func Under(parent actor.Spawner) Option {
 //     that wait have kept their places and ages, and all guards are asked anew;
 //   - stopped: those that wait fail with a *StoppedError whose cause is the failure.
 //
-// To escalate a failure of an object that is nobody's child stops it. A failure that
+// To escalate a failure of an object that has no parent stops it. A failure that
 // befalls the object while another is undecided is covered by the same decision.
 //
 // The strategy gets as reason the *PanicError, *ExitError or *GuardError, and as
@@ -115,7 +115,7 @@ func Supervised(strategy actor.Strategy) Option {
 // default is protoactor's: each is restarted for itself, but stopped if it fails
 // more than ten times within ten seconds. A strategy that panics has the child stopped.
 // It may make other children of the object; but the name of one that it stops is free
-// only when that has ended: who wants to replace a child does so when he hears of that.
+// only when that has ended, so a child is replaced when its end is heard of.
 func Supervising(strategy actor.Strategy) Option {
 	return func(s *settings) {
 		place := s.at()
@@ -153,7 +153,7 @@ func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
 // On makes the object run its bodies on the threads that the dispatcher lends, one
 // at a time, and never on a caller's: a pool that several objects share, a thread
 // with a context of its own, a test that plays them by hand. The dispatcher belongs
-// to the caller, who keeps it alive until the object has ended: its end, too, is
+// to the caller, which keeps it alive until the object has ended: its end, too, is
 // carried out there. A nil dispatcher fails New with *OptionError.
 //
 // A task is a turn of an object: it runs up to 256 bodies, those that can start. A
@@ -261,7 +261,7 @@ func MaxBypass(n int) Option {
 
 // Bounded lets no more than n requests wait at the object; those at all of its
 // operations count. A request that can start at once is never turned away. The
-// bound must not be negative; 0 lets nobody wait.
+// bound must not be negative; 0 lets no request wait.
 func Bounded(n int, overflow Overflow) Option {
 	switch {
 	case n < 0:
@@ -325,7 +325,7 @@ func Watchdog(d time.Duration) Option {
 // objecttest has it with a fingerprint for any state.
 //
 // A function that changes the state under cover of a lock of its own is found too:
-// it may be right, but nobody is told to look at the guards again.
+// it may be right, but the guards are not evaluated again.
 func Audited(a Audit) Option {
 	if a.Fingerprint == nil {
 		return wrong("Audited", "is given no Fingerprint: pass a function that describes the state")

@@ -11,7 +11,7 @@ import (
 var ErrClosed = errors.New("sluice: system is closed")
 
 // ErrAwaited is the error of an Await of a Ticket whose result has been handed out,
-// or for which somebody waits already.
+// or for which another goroutine waits already.
 var ErrAwaited = errors.New("sluice: the ticket has been used")
 
 // NameError says that an object could not be given the name it asked for: another
@@ -65,7 +65,7 @@ var (
 // target is an actor that has passed the message on to one that is not there, which
 // protoactor does not tell apart.
 type DeadLetterError struct {
-	Target *PID // nil if the request was addressed to nobody
+	Target *PID // nil if the request had no address
 }
 
 // Error implements error.

@@ -24,7 +24,7 @@ const (
 	Order Cause = "order"
 	// NoRoom requests wait at the door of a queue that is full.
 	NoRoom Cause = "no room"
-	// NoThread requests could start, and wait for somebody to run them.
+	// NoThread requests could start, and wait for a goroutine to run them.
 	NoThread Cause = "no thread"
 )
 
@@ -227,7 +227,7 @@ func (k *Scheduler) ahead(r *Request) *Request {
 // inFront yields waiting requests that come before r, conflict with it and are not known
 // to be closed: of each operation that has such the first, but all of a scoped one. A head
 // of line stands in the way of those in its line whatever its guard says. If nothing can
-// start, though nobody is sure to come first, the policy says so; then it yields one that
+// start, though no request is sure to come first, the policy says so; then it yields one that
 // perhaps does.
 func (k *Scheduler) inFront(r *Request) iter.Seq2[*Request, bool] {
 	if k.rules.AllCompatible {
@@ -241,7 +241,7 @@ func (k *Scheduler) inFront(r *Request) iter.Seq2[*Request, bool] {
 		}
 		inner := k.inner(r)
 		behind := r
-		if r.state == StateInside && !k.queues[r.Op].scoped && k.outside(r) == nil { // but it waits with the first of its own, which may be behind somebody outside
+		if r.state == StateInside && !k.queues[r.Op].scoped && k.outside(r) == nil { // but it waits with the first of its own, which may be behind a request outside
 			if own := k.notFalse(r.Op); own != nil {
 				behind = own
 			}
@@ -391,7 +391,7 @@ func (k *Scheduler) inTheWayEach(r *Request) iter.Seq[*Request] {
 	}
 }
 
-// standsFor reports whether r, which is in somebody's way, waits for all that other waits
+// standsFor reports whether r, which is in the way of others, waits for all that other waits
 // for, which comes before it: so that of very many with one key not each has to be looked at.
 func (k *Scheduler) standsFor(r, other *Request) bool {
 	if r.Op != other.Op || r.seq < other.seq || !k.mayHold(r) || !k.comesFirst(candidate{r: other, due: k.due(other)}, candidate{r: r, due: k.due(r)}) {
