@@ -88,8 +88,8 @@ func (o *Object[T]) View(ctx context.Context, f func(*T) error) error {
 //	var empty = guards.When("empty", (*Buffer).Empty)
 //	err := buffer.Until(ctx, empty)
 //
-// The guard must not look at waiting counts. If ctx ends, somebody may be about to ask
-// it for the last time when Until returns.
+// The guard must look neither at waiting counts nor at the time. If ctx ends, it may be evaluated
+// once more after Until has returned.
 func (o *Object[T]) Until(ctx context.Context, g guards.Guard[T, None]) error {
 	if g.IsZero() {
 		return &ArgumentError{Call: "Until", Argument: "guard", Problem: "has no condition: make it with guards.When"}
@@ -107,22 +107,11 @@ func (o *Object[T]) adhoc(ctx context.Context, op *Operation[T, adhoc[T], None],
 }
 
 func (o *Object[T]) callAdhoc(ctx context.Context, op *Operation[T, adhoc[T], None], call string, a adhoc[T]) (None, error) {
-	if a.guard.Looks()&guards.AtWaiting != 0 {
+	switch looks := a.guard.Looks(); {
+	case looks&guards.AtWaiting != 0:
 		return None{}, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at waiting counts: declare an entry with WhenWaiting for it"}
+	case looks&guards.AtTime != 0:
+		return None{}, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at the time: declare an entry or a function with WhenTime for it"}
 	}
 	return op.Call(ctx, o, a)
-}
-
-// ArgumentError says that an argument of a call makes no sense: of Do, DoWhen, View or
-// Until; or of an operation of a ready-made object, such as an acquire of no permits.
-// Nothing has changed.
-type ArgumentError struct {
-	Call     string
-	Argument string
-	Problem  string
-}
-
-// Error implements error.
-func (e *ArgumentError) Error() string {
-	return "sluice: " + e.Call + ": " + e.Argument + " " + e.Problem
 }

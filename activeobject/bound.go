@@ -21,29 +21,12 @@ const (
 	Wait = mailbox.Wait
 )
 
-// Bounded lets no more than n requests wait at the object; those at all of its
-// operations count. A request that can start at once is never turned away. The
-// bound must not be negative; 0 lets nobody wait.
-func Bounded(n int, overflow Overflow) Option {
-	switch {
-	case n < 0:
-		return wrong("Bounded", fmt.Sprintf("is given the bound %d: it must not be negative", n))
-	case overflow < Refuse || overflow > Wait:
-		return wrong("Bounded", "is not told what to do with one too many: pass Refuse, DropOldest or Wait")
-	}
-	return func(s *settings) { s.bound = mailbox.Bound{Max: n, Overflow: overflow} }
-}
-
 // Bound returns how many requests may wait at the object, and what happens to one too many;
 // bounded is false if any number may. Its operations may have bounds of their own.
 func (o *Object[T]) Bound() (n int, overflow Overflow, bounded bool) {
 	b := o.class.config.Rules.Bound
 	return b.Max, b.Overflow, b.Overflow != mailbox.Unbounded
 }
-
-// Unbounded lets any number of requests wait at the object. That is the default,
-// unless the type has another one. The bounds of its operations stay.
-func Unbounded() Option { return func(s *settings) { s.bound = mailbox.Bound{} } }
 
 // Bounded lets no more than n requests wait for the operation at one object;
 // otherwise it is like the option Bounded. It returns the operation, and panics if

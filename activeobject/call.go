@@ -2,13 +2,13 @@ package activeobject
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"runtime/debug"
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -34,9 +34,9 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	// it needs to clean up: every word more costs.
 	w := o.box.Word.Load()
 	switch {
-	case w&^engine.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
-	case w&engine.Wide != 0 && o.class.typ == op.info.species && ctx.Err() == nil && o.box.Admit(op.info.index):
-		w = engine.Never
+	case w&^word.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
+	case w.Has(word.Shared) && o.class.typ == op.info.species && ctx.Err() == nil && o.box.Admit(op.info.index):
+		w = word.Never
 	default:
 		r, _, err = enter(op, ctx, o, arg, calling, nil)
 		return r, err
@@ -77,10 +77,10 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	}
 	at = releasing
 	watched := nobody
-	if w != op.info.idle && (op.info.changed || w == engine.Never) {
+	if w != op.info.idle && (op.info.changed || w == word.Never) {
 		// Others wait, or run. If they all wait for one guard, it is at hand.
 		switch {
-		case w == engine.Never:
+		case w == word.Never:
 			if o.box.Depart(op.info.index) {
 				at = finished
 				return r, err
@@ -155,20 +155,6 @@ func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) err
 	return err
 }
 
-// TypeError says that an operation was asked of an object of another type.
-// Nothing has happened.
-type TypeError struct {
-	Object    string
-	Type      string // of the object
-	Operation string
-	Declared  string // the type that the operation belongs to
-}
-
-// Error implements error.
-func (e *TypeError) Error() string {
-	return fmt.Sprintf("sluice: %s is of type %q; operation %q belongs to another type %q", e.Object, e.Type, e.Operation, e.Declared)
-}
-
 // foreign returns the error for an object that does not have the operation.
 func (op *operationInfo) foreign(o *core) error {
 	return &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.species.name}
@@ -221,7 +207,7 @@ const (
 // twice.)
 func start[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how mode, s *callState) (R, *request, error) {
 	w := o.box.Word.Load()
-	if ctx.Err() != nil || w&^engine.Parked != op.info.idle || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
+	if ctx.Err() != nil || w&^word.Parked != op.info.idle || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
 		return enter(op, ctx, o, arg, how, s)
 	}
 	return perform(op, ctx, o, arg, w, how, s)
@@ -253,7 +239,7 @@ func enter[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T
 // is false, has the request wait.
 //
 //go:noinline
-func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w uint64, how mode, s *callState) (r R, c *request, err error) {
+func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, how mode, s *callState) (r R, c *request, err error) {
 	at := asking
 	defer func() {
 		if at != finished {
@@ -316,7 +302,7 @@ func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T]
 // it is given back here.
 //
 //go:noinline
-func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w uint64, q *requeue, how mode, s *callState) (r R, c *request, err error) {
+func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, q *requeue, how mode, s *callState) (r R, c *request, err error) {
 	c = requestOf(op, ctx, &o.core, arg, how)
 	var own callState
 	s = c.state(s, &own)
@@ -367,17 +353,17 @@ func (op *operationInfo) in(o *core) *operationInfo {
 }
 
 // take takes the object for a leaf operation that has not found it idle, if it is free soon, and
-// returns the word that it has found; or engine.Never, if it has been let in beside others. Key,
+// returns the word that it has found; or word.Never, if it has been let in beside others. Key,
 // if it is not nil, computes a key: see checkKey.
-func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func() (any, bool)) (w uint64, taken bool, err error) {
+func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func() (any, bool)) (w word.Word, taken bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, false, err
 	}
 	switch {
 	case o.class.typ != op.species:
 		return 0, false, op.foreign(o)
-	case how == calling && o.box.Word.Load()&engine.Wide != 0 && o.box.Admit(op.index):
-		return engine.Never, true, nil
+	case how == calling && o.box.Word.Load().Has(word.Shared) && o.box.Admit(op.index):
+		return word.Never, true, nil
 	case o.class.filters != nil || !op.leafed || op.looks&guards.AtWaiting != 0 || op.strays(o, how) || !engine.Tamed(ctx):
 		return 0, false, nil
 	}
@@ -396,7 +382,7 @@ func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func()
 	}
 	// The word that we swapped says whether anything waits in a line. If nothing did,
 	// nothing does: what comes finds the object taken.
-	if op.headOfLine && w&engine.Recheck != 0 {
+	if op.headOfLine && w.Has(word.Recheck) {
 		op.putBack(o)
 		return 0, false, nil
 	}
@@ -409,21 +395,21 @@ func (op *operationInfo) strays(o *core, how mode) bool {
 	if o.class.config.Fan != nil {
 		return how >= sending
 	}
-	return op.headOfLine && o.box.Word.Load()&engine.Recheck != 0
+	return op.headOfLine && o.box.Word.Load().Has(word.Recheck)
 }
 
 // asked counts, at an object that counts, that the guard is evaluated for a request that has
 // taken the object, and found the word w.
-func (op *operationInfo) asked(o *core, w uint64) {
-	if o.class.config.Counted && w != engine.Never {
+func (op *operationInfo) asked(o *core, w word.Word) {
+	if o.class.config.Counted && w != word.Never {
 		o.box.Count(op.index, false, 1)
 	}
 }
 
 // gone gives the object back, in which the goroutine found the word w, if nothing has come since, or
 // if it was let in beside others.
-func (op *operationInfo) gone(o *core, w uint64) bool {
-	if w == engine.Never {
+func (op *operationInfo) gone(o *core, w word.Word) bool {
+	if w == word.Never {
 		return o.box.Depart(op.index)
 	}
 	return w == op.idle && o.box.Word.CompareAndSwap(w|op.mark, w)

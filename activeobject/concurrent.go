@@ -35,20 +35,6 @@ type Crew interface {
 	Threads(system *actor.System, object actor.Spawner) engine.Threads
 }
 
-// Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
-// The default of a type (Type.Default) says how those of its objects run that are
-// Synchronizers: it makes none one, as a declaration is for every model.
-func Concurrent(change func(*Concurrency)) Option {
-	return func(s *settings) {
-		change(&s.concurrent)
-		s.concurrent.On = true
-	}
-}
-
-// Wrong is an option that fails New with an *OptionError: for packages that have options
-// of their own.
-func Wrong(option, reason string) Option { return wrong(option, reason) }
-
 func (t *Type[T]) fan(c *Concurrency) *engine.Fan {
 	return &engine.Fan{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
 		op := t.op(i)

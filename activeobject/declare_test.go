@@ -28,11 +28,8 @@ func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
 			activeobject.Procedure(lakes, "swim", body)
 			activeobject.Entry(lakes, "swim", body)
 		},
-		`activeobject: procedure "swim" of type "lake" has a guard: only entries wait; declare it with Entry`: func(lakes *activeobject.Type[dam]) {
+		`activeobject: procedure "swim" of type "lake" has a guard: procedures do not wait; declare it with Entry`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Procedure(lakes, "swim", body).When("open", holds)
-		},
-		`activeobject: function "depth" of type "lake" has a guard: only entries wait; declare it with Entry`: func(lakes *activeobject.Type[dam]) {
-			activeobject.Function(lakes, "depth", body).WhenArg("deep", (*dam).reaches)
 		},
 		`activeobject: entry "swim" of type "lake" gets a guard without a condition: make it with guards.When or guards.WhenArg`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Entry(lakes, "swim", body).Guard(guards.Guard[dam, int]{})
@@ -43,7 +40,7 @@ func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
 		`guards: guard "open" has no condition: pass a func that reports whether it holds`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Entry(lakes, "swim", body).When("open", nil)
 		},
-		`activeobject: entry "swim" of type "lake" has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure`: func(lakes *activeobject.Type[dam]) {
+		`activeobject: entry "swim" of type "lake" has no guard: say when it is open with When, WhenArg, WhenWaiting, WhenTime or Guard, or declare it a Procedure`: func(lakes *activeobject.Type[dam]) {
 			activeobject.Entry(lakes, "swim", body)
 			activeobject.New(newSystem(t), lakes, &dam{})
 		},
@@ -94,7 +91,7 @@ func TestAMistakenOptionSaysWhatIsWrong(t *testing.T) {
 			var e *activeobject.OptionError
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, want, *e)
-			require.EqualError(t, err, "sluice: new lake: "+want.Option+" "+want.Reason)
+			require.EqualError(t, err, "sluice: new lake: "+want.Option+" "+want.Problem)
 			require.Panics(t, func() { activeobject.Must(o, err) })
 		}
 	})
@@ -104,7 +101,7 @@ func TestAMistakenDefaultShowsWhenAnObjectIsMade(t *testing.T) {
 	s := &scene{system: newSystem(t)}
 	lakes := activeobject.NewType[dam]("lake").Default(activeobject.MaxBypass(0))
 	_, err := activeobject.New(s.system, lakes, &dam{})
-	require.Equal(t, &activeobject.OptionError{Type: "lake", Option: "MaxBypass", Reason: "is less than 1"}, err)
+	require.Equal(t, &activeobject.OptionError{Type: "lake", Option: "MaxBypass", Problem: "is less than 1"}, err)
 	newObject(t, s, lakes, &dam{}, activeobject.MaxBypass(1)) // another one replaces it
 
 	lakes = activeobject.NewType[dam]("lake").Default(activeobject.Logged(nil)).Default()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -146,8 +147,8 @@ func (op *operationInfo) overriding(inherited, body bool) (done func()) {
 
 // Strengthen makes all inherited procedures and entries of a derived type wait
 // until the named condition over the state holds too, those excepted that are
-// given. Procedures become entries by it; functions change nothing, and do not
-// wait. The condition must not look at Queues, as WhenWaiting's may. Strengthen
+// given. Procedures become entries by it; functions change nothing, and stay as
+// they are (In and When make one wait). The condition must not look at Queues, as WhenWaiting's may. Strengthen
 // returns the type. It is for extensions that know nothing of what they extend,
 // such as a lock over a whole object.
 //
@@ -194,6 +195,8 @@ type parent[S any] interface {
 	// bind connects the Queues in the base's part of the state, and in the parts
 	// of that. It returns the name of a type whose part is missing.
 	bind(state *S, t *species, box *engine.Mailbox) (missing string)
+	// stopClocks stops the Clocks there.
+	stopClocks(state *S)
 }
 
 // derivation is the step from a type to the one that is derived from it.
@@ -237,6 +240,8 @@ func (d *derivation[S, T]) bind(state *S, t *species, box *engine.Mailbox) (miss
 	}
 	return d.base.bind(part, t, box)
 }
+
+func (d *derivation[S, T]) stopClocks(state *S) { d.base.stopClocks(d.part(state)) }
 
 // find returns the operation's handle in a derived type, or nil if that does not
 // inherit it through types with the operation's own state.
@@ -358,6 +363,8 @@ func erasedGuard[T any](op *operation[T]) (none guards.Guard[T, any]) {
 		return none
 	case op.simple != nil && op.info.looks&guards.AtWaiting != 0:
 		return guards.Over[any](guards.WhenWaiting(op.info.guard, op.simple))
+	case op.simple != nil && op.info.looks&guards.AtTime != 0:
+		return guards.Over[any](guards.WhenTime(op.info.guard, op.simple))
 	case op.simple != nil:
 		return guards.Over[any](guards.When(op.info.guard, op.simple))
 	}
@@ -503,18 +510,18 @@ func (t *Type[T]) strengthens(op *operationInfo) (all []guards.Guard[T, None]) {
 
 // settled is the part of settle that need not know the types.
 func (op *operationInfo) settled(index int, leaf bool, guard string, looks guards.Looks) {
-	op.index, op.mark, op.leafed = index, engine.Mark(index), leaf
+	op.index, op.mark, op.leafed = index, word.Mark(index), leaf
 	op.guard, op.looks = guard, looks
 	if guard != "" && op.kind == mailbox.Procedure {
 		op.kind = mailbox.Entry // it waits from now on
 	}
-	op.idle = engine.Idle(op.species.tag)
+	op.idle = word.Idle(op.species.tag)
 	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.species.tag == noTag {
 		// No fast path: bodies that may block are known to the scheduler, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
 		// looked at before the object is taken. (A head of line that waits closes
 		// the fast path for all, so where it is open there is none to pass.) Nor has
 		// a type without a tag, as its objects cannot be told from others by their word.
-		op.idle = engine.Never
+		op.idle = word.Never
 	}
 }

@@ -563,7 +563,7 @@ func TestABaseMayBeIncomplete(t *testing.T) {
 	_, err := swim.Call(background, newObject(t, s, typ, &dam{level: 1}), None{})
 	require.NoError(t, err)
 	require.PanicsWithValue(t,
-		`activeobject: entry "swim" of type "dam" has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure`,
+		`activeobject: entry "swim" of type "dam" has no guard: say when it is open with When, WhenArg, WhenWaiting, WhenTime or Guard, or declare it a Procedure`,
 		func() { activeobject.New(s.system, dams, &dam{}) })
 }
 
@@ -591,7 +591,7 @@ func TestAStateWithoutItsBasesPartIsRefused(t *testing.T) {
 	s := &scene{system: newSystem(t)}
 	o, err := activeobject.New(s.system, lockedFields.Type, &locked[field]{})
 	require.Nil(t, o)
-	require.Equal(t, &activeobject.OptionError{Type: "locked field", Option: "state", Reason: `has a nil part of type "dam": set it before New`}, err)
+	require.Equal(t, &activeobject.OptionError{Type: "locked field", Option: "state", Problem: `has a nil part of type "dam": set it before New`}, err)
 }
 
 func TestAMistakenDerivationSaysWhatToDo(t *testing.T) {
@@ -636,10 +636,6 @@ func TestAMistakenDerivationSaysWhatToDo(t *testing.T) {
 			swim := swims(lakes)
 			activeobject.In(ponds(lakes), swim)
 			swim.When("deep", holds)
-		},
-		`activeobject: function "depth" of type "pond" has a guard: functions do not wait, inherited ones neither; add an entry beside it`: func(lakes *lake) {
-			depth := activeobject.Function(lakes, "depth", body)
-			activeobject.In(ponds(lakes), depth).When("deep", holds)
 		},
 		`activeobject: entry "swim" of type "lake" is not inherited: pass its body where it is declared, or Override it in a derived type, as In(derived, operation)`: func(lakes *lake) {
 			swims(lakes).Override(body)

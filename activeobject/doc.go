@@ -72,35 +72,3 @@
 // Ordered and others), and how many may wait (Bounded); both can be defaults of a
 // type.
 package activeobject
-
-import (
-	"github.com/sluice-go/sluice/actor"
-	"github.com/sluice-go/sluice/mailbox"
-)
-
-// Errors of requests. See the package mailbox for what each means.
-type (
-	StoppedError  = mailbox.StoppedError
-	RefusedError  = mailbox.RefusedError
-	PanicError    = mailbox.PanicError
-	ContextError  = mailbox.ContextError
-	GuardError    = mailbox.GuardError
-	ExitError     = mailbox.ExitError
-	DeadlockError = mailbox.DeadlockError
-	RequeuedError = mailbox.RequeuedError
-	FullError     = mailbox.FullError
-	PolicyError   = mailbox.PolicyError
-	ConflictError = mailbox.ConflictError
-	PriorityError = mailbox.PriorityError
-	RestartError  = mailbox.RestartError
-
-	UndeclaredError = mailbox.UndeclaredError
-)
-
-// Errors to compare with errors.Is.
-var (
-	ErrStopped = mailbox.ErrStopped
-	ErrRefused = mailbox.ErrRefused
-	ErrFull    = mailbox.ErrFull
-	ErrAwaited = actor.ErrAwaited
-)

@@ -194,29 +194,6 @@ func (op *operationInfo) unequal(o *core, key any) error {
 	return &KeyError{Object: o.Name(), Operation: op.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
 }
 
-// KeyError fails a request whose key could not be found out: that of its family, or its key or
-// interval in the conflict table. It did not run.
-type KeyError struct {
-	Object    string
-	Operation string
-	Value     any    // what the function panicked with, or what is wrong with the key or interval
-	Stack     []byte // of the panic
-}
-
-// Error implements error.
-func (e *KeyError) Error() string {
-	if e.Stack == nil {
-		return fmt.Sprintf("sluice: %s.%s: %v", e.Object, e.Operation, e.Value)
-	}
-	return fmt.Sprintf("sluice: key of %s.%s panicked: %v", e.Object, e.Operation, e.Value)
-}
-
-// Unwrap returns the panic's value if it is an error.
-func (e *KeyError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
 // opened says which keys of a family an invocation opens: of that family, by its number among
 // those that the operation declares.
 type opened struct {

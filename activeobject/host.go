@@ -146,6 +146,7 @@ func (h *host[T]) Drain() <-chan struct{} {
 // Ended implements engine.Host: the object has stopped, and nothing runs.
 func (h *host[T]) Ended() {
 	h.class.system.Leave(&h.seat)
+	h.object().Type().stopClocks(h.state)
 	if d, ok := h.box.Dispatcher().(*actor.Dedicated); ok {
 		d.Close()
 	}

@@ -3,7 +3,6 @@ package activeobject
 import (
 	"context"
 	"runtime/debug"
-	"slices"
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
@@ -57,19 +56,6 @@ type Intercepted struct {
 	Operation string
 	Argument  any
 	Client    any // see WithClient
-}
-
-// Intercept adds interceptors to an object. Its requests do not take the fast path,
-// nor run on the goroutines of other callers. A panic of Queue or Run fails the
-// request with a *PanicError; one of Done is logged.
-func Intercept(interceptors ...Interceptor) Option {
-	return func(s *settings) {
-		all := slices.Clone(interceptors) // the caller's may change later
-		if s.filters != nil {
-			all = slices.Concat(*s.filters, interceptors)
-		}
-		s.filters = &all
-	}
 }
 
 // seen returns the request as interceptors see it.

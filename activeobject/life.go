@@ -11,91 +11,6 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Supervised gives the object a supervisor: the strategy decides what becomes of it
-// when it has failed, that is when a body or a guard has panicked or ended its
-// goroutine. (An error that a body returns is a result. A policy, a key function or
-// an interceptor's Queue knows nothing of the state, and a failure of it is none of
-// the object.) The request concerned fails at once, whatever is decided.
-//
-// Until it has been decided nothing starts; requests wait, and can be withdrawn.
-// What runs finishes before anything is done. Then the object is
-//
-//   - resumed: it goes on with its state as it is;
-//   - restarted: it gets a new state from its factory, and its children end. Requests
-//     that wait have kept their places and ages, and all guards are asked anew;
-//   - stopped: those that wait fail with a *StoppedError whose cause is the failure.
-//
-// To escalate a failure of an object that is nobody's child stops it. A failure that
-// befalls the object while another is undecided is covered by the same decision.
-//
-// The strategy gets as reason the *PanicError, *ExitError or *GuardError, and as
-// message an *actor.Invoke with the operation's name only. If the factory fails when
-// the object is to be restarted, that is a failure in turn: the reason is a
-// *RestartError, the message an *actor.Restart, and the old state is kept until it has
-// been decided. A strategy that panics has the object stopped. It may make children of
-// the object that it decides about; a call of the object would wait for the decision.
-//
-// The object must be made by NewFrom, and the strategy be comparable. Supervision is
-// protoactor's, and so Erlang's.
-func Supervised(strategy actor.Strategy) Option {
-	return func(s *settings) {
-		place := s.at()
-		place.Guardian, place.Parent = strategy, nil
-		if s.place = place; !actor.CanGuard(strategy) {
-			s.wrong = senseless{"Supervised", "needs a strategy that can be compared, such as protoactor's"}
-		}
-	}
-}
-
-// Under makes the object's actor a child of another one, which supervises it like
-// Supervised, by its own strategy, and is stopped and restarted without it no more:
-// the children of an actor end before it does.
-//
-// The parent is another object, or the context that a protoactor actor of the same
-// actor system has got with the message that it handles. A body may make children of
-// its own object. New fails with *actor.SpawnError if the parent has ended, is about to
-// end or, if it is an object, to be restarted, or belongs to another actor system; and
-// with *actor.NameError if it has a child of that name. A protoactor actor must make
-// none while it handles Restarting or Stopping: protoactor waits for them to end.
-//
-// The object must be made by NewFrom.
-func Under(parent actor.Spawner) Option {
-	return func(s *settings) {
-		place := s.at()
-		place.Guardian, place.Parent = nil, parent
-		if s.place = place; parent == nil {
-			s.wrong = senseless{"Under", "is given nil: pass an object, or the context of an actor"}
-		}
-	}
-}
-
-// Supervising sets the strategy by which the object supervises its children. The
-// default is protoactor's: each is restarted for itself, but stopped if it fails
-// more than ten times within ten seconds. A strategy that panics has the child stopped.
-// It may make other children of the object; but the name of one that it stops is free
-// only when that has ended: who wants to replace a child does so when he hears of that.
-func Supervising(strategy actor.Strategy) Option {
-	return func(s *settings) {
-		place := s.at()
-		place.Children = strategy
-		if s.place = place; strategy == nil {
-			s.wrong = senseless{"Supervising", "is given nil: pass a strategy"}
-		}
-	}
-}
-
-// LocalLifecycle has the object refuse to be stopped, poisoned or watched from outside its
-// process: what protoactor's remote hands in from a peer that knows the object's name. A Stop,
-// Watch or Unwatch is logged then, and a PoisonPill answered, like a message that is no request.
-// Use it where peers are not trusted with the life of the object; a Watch with an address that
-// the peer has made up has this process connect there when the object ends.
-//
-// The object's own Stop and Close, its supervisor, its parent, and every actor, context and
-// System of the process stop, poison and watch it as ever; except that a *PoisonPill or *Stop that
-// is made by hand and sent as a message is refused. Whether its requests are admitted is
-// for an interceptor to say.
-func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
-
 // at returns a copy of the place, which others may share.
 func (s *settings) at() *actor.Place {
 	if s.place == nil {
@@ -116,7 +31,7 @@ func (s *settings) stands(typ string, system *actor.System, factory bool) (place
 		option = "Under"
 	}
 	if !factory && (place.Parent != nil || place.Guardian != nil) {
-		return place, &OptionError{Type: typ, Option: option, Reason: "needs a factory, as the supervisor may restart the object: make it with NewFrom"}
+		return place, &OptionError{Type: typ, Option: option, Problem: "needs a factory, as the supervisor may restart the object: make it with NewFrom"}
 	}
 	if home, ok := place.Parent.(interface{ home() *actor.System }); ok && home.home().Actors() != system.Actors() {
 		return place, &actor.SpawnError{Parent: fmt.Sprint(place.Parent), Cause: actor.ErrElsewhere}
@@ -125,19 +40,6 @@ func (s *settings) stands(typ string, system *actor.System, factory bool) (place
 }
 
 func (o *core) home() *actor.System { return o.class.system }
-
-// FactoryError says that an object could not be made, as its factory has failed. There
-// is no object.
-type FactoryError struct {
-	Type  string
-	Cause error // what the factory returned, or a *PanicError
-}
-
-// Error implements error.
-func (e *FactoryError) Error() string { return fmt.Sprintf("sluice: new %s: %v", e.Type, e.Cause) }
-
-// Unwrap returns the cause.
-func (e *FactoryError) Unwrap() error { return e.Cause }
 
 // NewFrom is New for an object whose state is made by a factory: now, and whenever
 // the object's supervisor restarts it. The object owns each state from then on; the
@@ -150,14 +52,14 @@ func (e *FactoryError) Unwrap() error { return e.Cause }
 // factory calls runtime.Goexit, the calling goroutine ends, and there is no object.
 func NewFrom[T any](system *actor.System, t *Type[T], factory func() (*T, error), options ...Option) (*Object[T], error) {
 	if factory == nil {
-		return nil, &OptionError{Type: t.name, Option: "factory", Reason: "is nil: pass the function that makes the object's state"}
+		return nil, &OptionError{Type: t.name, Option: "factory", Problem: "is nil: pass the function that makes the object's state"}
 	}
 	return build(system, t, nil, factory, options)
 }
 
 var errNoState = errors.New("its factory returned no state")
 
-// produce calls a factory. Object names who wants the state.
+// produce calls a factory. Object names the object that wants the state.
 func produce[T any](object string, factory func() (*T, error)) (state *T, err error) {
 	returned := false
 	defer func() {
@@ -181,14 +83,17 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 	if missing := o.Type().bind(state, o.class.typ, &o.box); missing != "" {
 		return nil, fmt.Errorf("its factory returned a state with a nil part of type %q", missing)
 	}
-	// Only now do others get to see it. See mailbox/suspend.go for why nobody reads the
+	// Only now do others get to see it. internal/engine/suspend.go says why nothing reads the
 	// old one meanwhile.
-	return func() { o.state = state }, nil
+	return func() {
+		o.Type().stopClocks(o.state)
+		o.state = state
+	}, nil
 }
 
 // failed says that the object has failed in the operation, as err tells. If it is
 // supervised, it is suspended from now on, and its supervisor will decide. It is
-// called by whoever has the object, before he says that the body has ended.
+// called by the goroutine that has the object, before it says that the body has ended.
 //
 // The request is its arrival; 0 if it has found the object idle.
 func (o *core) failed(operation string, request uint64, err error) {

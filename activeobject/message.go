@@ -12,16 +12,6 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// MessageError says that a message to an object's PID was not a request that the
-// object understands. Nothing has happened.
-type MessageError struct {
-	Object  string
-	Problem string
-}
-
-// Error implements error.
-func (e *MessageError) Error() string { return fmt.Sprintf("sluice: %s: %s", e.Object, e.Problem) }
-
 // Receive implements actor.Receiver: a message of protoactor to the object. An
 // *actor.Invoke becomes a request like any other; its sender, if there is one,
 // gets the result, or a typed error, as an *actor.Reply. Messages without a

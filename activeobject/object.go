@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/internal/engine"
@@ -70,98 +69,6 @@ type identity struct {
 	adapter atomic.Pointer[actor.Adapter]
 }
 
-// Option adjusts an object, or, through Type.Default, all objects of a type. Of
-// options that contradict each other the last one counts.
-type Option func(*settings)
-
-type settings struct {
-	name       string
-	order      order
-	ordered    bool // New has been given an order
-	maxBypass  int
-	bound      mailbox.Bound
-	patience   time.Duration
-	filters    *[]Interceptor
-	checked    bool
-	counted    bool
-	wrong      senseless // the first option that makes no sense
-	thread     thread
-	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
-	noFastPath bool
-	log        *func(mailbox.Event) // a pointer, to be comparable
-	audit      *Audit
-	place      *actor.Place // likewise; who supervises whom
-	concurrent Concurrency
-	local      bool // see LocalLifecycle
-}
-
-type thread uint8
-
-const (
-	borrowed thread = iota
-	pooled
-	dedicated
-	given
-)
-
-// Named gives the object a name, under which it is known as an actor from the
-// start. The default is the name of its type and a number. A name contains no slash and no
-// control characters: see actor.ErrBadName. When the name of an object that has been stopped
-// is free again, says actor.NameError.
-func Named(name string) Option { return func(s *settings) { s.name = name } }
-
-// MaxBypass bounds how often a later request may start while a waiting one's
-// guard is open; then nothing starts before it. With the default order, that of
-// arrival, it never happens at all, but at a Synchronizer. The bound must be at least 1.
-func MaxBypass(n int) Option {
-	return func(s *settings) {
-		s.maxBypass = n
-		if n < 1 {
-			s.maxBypass = -1
-		}
-	}
-}
-
-// Borrowed makes the object run its bodies on the goroutines of its callers where
-// it can. That is the default, unless the type has another one.
-func Borrowed() Option { return func(s *settings) { s.thread = borrowed } }
-
-// Pooled makes the object run its bodies on the warm goroutines of its system,
-// one at a time, and never on a caller's.
-func Pooled() Option { return func(s *settings) { s.thread = pooled } }
-
-// Dedicated gives the object a goroutine of its own, on which all of its bodies
-// run: the thread-per-object model in its plain form. It ends with the object.
-func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
-
-// WithoutFastPath sends every request through the scheduler, also those that find
-// the object idle. The answers are the same, only slower; tests use it.
-func WithoutFastPath() Option { return func(s *settings) { s.noFastPath = true } }
-
-// Event is a line of an object's log: see Logged.
-type Event = mailbox.Event
-
-// Logged makes the object tell its scheduler's log to the given function: what
-// arrives, what guards answer, what starts, ends and leaves, in order. It is
-// called with the scheduling exclusion held, so it must be quick, not panic, and
-// not call the object. A request that finds the object idle is logged only if another one
-// comes while it runs, or it is inspected; add WithoutFastPath to see all. A function that several
-// objects are given must bear their calling it at the same time.
-func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
-
-// OptionError says that an object could not be made because of an option. No
-// object is left behind.
-type OptionError struct {
-	Type   string
-	Option string
-	Reason string
-}
-
-// Error implements error.
-func (e *OptionError) Error() string {
-	return fmt.Sprintf("sluice: new %s: %s %s", e.Type, e.Option, e.Reason)
-}
-
 // New makes a shared object of the given type and state, which it owns from now
 // on: nobody else may touch the state. One request runs at a time, by default on
 // the goroutine of a caller. With an option of the package synchronizer, such as
@@ -185,19 +92,19 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	s.ordered = false
 	switch {
 	case system == nil:
-		return nil, &OptionError{Type: t.name, Option: "system", Reason: "is nil: make one with actor.NewSystem"}
+		return nil, &OptionError{Type: t.name, Option: "system", Problem: "is nil: make one with actor.NewSystem"}
 	case state == nil && factory == nil:
-		return nil, &OptionError{Type: t.name, Option: "state", Reason: "is nil: pass a pointer to the object's state"}
+		return nil, &OptionError{Type: t.name, Option: "state", Problem: "is nil: pass a pointer to the object's state"}
 	case s.log != nil && *s.log == nil:
-		return nil, &OptionError{Type: t.name, Option: "Logged", Reason: "is given nil: pass a function"}
+		return nil, &OptionError{Type: t.name, Option: "Logged", Problem: "is given nil: pass a function"}
 	case s.wrong != senseless{}:
-		return nil, &OptionError{Type: t.name, Option: s.wrong.option, Reason: s.wrong.reason}
+		return nil, &OptionError{Type: t.name, Option: s.wrong.option, Problem: s.wrong.reason}
 	case s.maxBypass < 0:
-		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Reason: "is less than 1"}
+		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Problem: "is less than 1"}
 	}
 	if s.concurrent.On {
 		if problem := s.unsynchronizable(t.Operations(), func(i int) reflect.Type { return t.op(i).info.argument }); problem != (senseless{}) {
-			return nil, &OptionError{Type: t.name, Option: problem.option, Reason: problem.reason}
+			return nil, &OptionError{Type: t.name, Option: problem.option, Problem: problem.reason}
 		}
 	}
 	name := s.name
@@ -223,7 +130,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		c.Threads = c.Crew.Threads(system, o)
 	}
 	if missing := t.bind(state, &t.species, &o.box); missing != "" {
-		return nil, &OptionError{Type: t.name, Option: "state", Reason: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
+		return nil, &OptionError{Type: t.name, Option: "state", Problem: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
 	}
 	o.class, o.id = t.classOf(system, &s), t.count.Add(1)
 	addressed := place != actor.Place{}

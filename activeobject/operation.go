@@ -43,13 +43,15 @@ func Procedure[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)
 }
 
 // Entry declares an operation that may change the state and waits for a guard,
-// which When, WhenArg, WhenWaiting or Guard adds. Otherwise it is like Procedure.
+// which When, WhenArg, WhenWaiting, WhenTime or Guard adds. Otherwise it is like Procedure.
 func Entry[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
 	return declare(t, mailbox.Entry, name, body, nil)
 }
 
-// Function declares an operation that reads the state and changes nothing.
-// Otherwise it is like Procedure.
+// Function declares an operation that reads the state and changes nothing. With a
+// guard it waits, like an entry: but as it changes nothing, all requests that wait for
+// one guard start when that has been evaluated once, at a Synchronizer beside each other. So
+// it is how many wait for one event. Otherwise it is like Procedure.
 func Function[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
 	return declare(t, mailbox.Function, name, body, nil)
 }
@@ -90,27 +92,34 @@ func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
 	return op
 }
 
-// When makes an entry wait until the named condition over the state holds. Added
+// When makes an entry or a function wait until the named condition over the state holds. Added
 // to another guard, both must hold. It returns the operation.
 func (op *Operation[T, A, R]) When(name string, holds func(*T) bool) *Operation[T, A, R] {
 	return op.Guard(guards.Over[A](guards.When(name, holds)))
 }
 
-// WhenArg makes an entry wait until the named condition over the state and the
-// argument of the request holds. Added to another guard, both must hold. It
+// WhenArg makes an entry or a function wait until the named condition over the state and
+// the argument of the request holds. Added to another guard, both must hold. It
 // returns the operation.
 func (op *Operation[T, A, R]) WhenArg(name string, holds func(*T, A) bool) *Operation[T, A, R] {
 	return op.Guard(guards.WhenArg(name, holds))
 }
 
-// WhenWaiting makes an entry wait until the named condition holds, which also
-// looks at how many requests wait at the object, through Queues. Added to another
+// WhenWaiting makes an entry or a function wait until the named condition holds, which
+// also looks at how many requests wait at the object, through Queues. Added to another
 // guard, both must hold. It returns the operation.
 func (op *Operation[T, A, R]) WhenWaiting(name string, holds func(*T) bool) *Operation[T, A, R] {
 	return op.Guard(guards.Over[A](guards.WhenWaiting(name, holds)))
 }
 
-// Guard makes an entry wait until the guard holds. Added to another guard, both
+// WhenTime makes an entry or a function wait until the named condition holds, which also looks
+// at the time, through Clock. While a request waits for it, every request to the object goes through
+// the scheduler, so that those of the operation start in order of arrival when the time has come. Added to another guard, both must hold. It returns the operation.
+func (op *Operation[T, A, R]) WhenTime(name string, holds func(*T) bool) *Operation[T, A, R] {
+	return op.Guard(guards.Over[A](guards.WhenTime(name, holds)))
+}
+
+// Guard makes an entry or a function wait until the guard holds. Added to another guard, both
 // must hold. It returns the operation. An inherited procedure (see In) becomes an
 // entry by it. It panics if the operation cannot wait, the guard has no condition,
 // the type is sealed, or In has handed on the operation to a derived type.
@@ -123,10 +132,8 @@ func (op *Operation[T, A, R]) Guard(g guards.Guard[T, A]) *Operation[T, A, R] {
 // checkGuard panics if the operation, which may be inherited, cannot have a guard.
 func (op *operationInfo) checkGuard(inherited, zero bool, looks guards.Looks) {
 	switch {
-	case op.kind != mailbox.Entry && !inherited:
-		panic(op.where() + " has a guard: only entries wait; declare it with Entry")
-	case op.kind == mailbox.Function:
-		panic(op.where() + " has a guard: functions do not wait, inherited ones neither; add an entry beside it")
+	case op.kind == mailbox.Procedure && !inherited:
+		panic(op.where() + " has a guard: procedures do not wait; declare it with Entry")
 	case zero:
 		panic(op.where() + " gets a guard without a condition: make it with guards.When or guards.WhenArg")
 	case op.family && looks&guards.AtArgument != 0:
@@ -138,7 +145,9 @@ func (op *operationInfo) checkGuard(inherited, zero bool, looks guards.Looks) {
 func guardBy[T, A, R any](op *Operation[T, A, R], g guards.Guard[T, A]) {
 	defer op.info.declaring("a guard")()
 	op.parts = append(op.parts, g)
-	op.info.kind = mailbox.Entry
+	if op.info.kind == mailbox.Procedure {
+		op.info.kind = mailbox.Entry
+	}
 }
 
 // Name returns the name of the operation.

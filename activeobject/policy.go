@@ -11,50 +11,6 @@ import (
 // Candidate is a waiting request as a policy sees it.
 type Candidate = mailbox.Candidate
 
-// ByArrival makes the object take requests in the order of their arrival. That is
-// the default, unless the type has another one.
-func ByArrival() Option { return ordered(order{}) }
-
-// Rotating makes the object take its operations in turn instead of by arrival;
-// within an operation requests still start in the order of arrival.
-func Rotating() Option { return ordered(order{policy: mailbox.Rotating}) }
-
-// LIFO makes the object take the latest arrival first.
-func LIFO() Option { return ordered(order{policy: mailbox.LIFO}) }
-
-// ByPriority makes the object take requests with a greater priority first, which
-// WithPriority gives them; among equals, by arrival. SetPriority changes that of a
-// waiting request.
-func ByPriority() Option { return ordered(order{policy: mailbox.Ranked, rank: byPriority}) }
-
-// ByDeadline makes the object take the request first whose context has the earliest
-// deadline; those without one last; among equals, by arrival.
-func ByDeadline() Option { return ordered(order{policy: mailbox.Ranked, rank: byDeadline}) }
-
-// Ordered makes the object take request a before request b if before says so;
-// among equals, by arrival. Before must be a strict weak order over what does not
-// change while they wait. If it panics the request that is to be placed, or both,
-// fail with *PolicyError. It is called with the scheduling exclusion held, so it
-// must be quick, and not call the object.
-func Ordered(before func(a, b *Candidate) bool) Option {
-	if before == nil {
-		return wrong("Ordered", "is given nil: pass a function that says which of two requests comes first")
-	}
-	return ordered(order{policy: engine.Ordered(before), views: true})
-}
-
-// Choosing makes the object take whichever request the function chooses, by its
-// index, of those that may start now, which come in the order of arrival. If it
-// panics, or returns no index, all of these fail with *PolicyError. It is called
-// with the scheduling exclusion held, like that of Ordered. Every start costs a look
-// at all that may start.
-func Choosing(choose func(eligible []*Candidate) int) Option {
-	if choose == nil {
-		return wrong("Choosing", "is given nil: pass a function that returns the index of the request to start")
-	}
-	return ordered(order{policy: engine.Choosing(choose), views: true})
-}
-
 // order is a policy with what it needs to know of requests.
 type order struct {
 	policy *mailbox.Policy
@@ -69,35 +25,6 @@ const (
 	byPriority
 	byDeadline
 )
-
-func ordered(o order) Option { return func(s *settings) { s.order, s.ordered = o, true } }
-
-// Fixed makes an order, such as LIFO(), one that cannot be changed: if an option before it
-// orders requests, too, New fails with *OptionError. It is for constructors of objects to whose
-// meaning the order belongs, and which hand on options of their users.
-func Fixed(order Option) Option {
-	if order == nil {
-		return wrong("Fixed", "is given nil: pass an order, such as ByArrival")
-	}
-	return func(s *settings) {
-		if s.ordered {
-			wrong("an order of requests", "is given to an object that has one of its own, which is a part of what it is: leave it out")(s)
-		}
-		order(s)
-	}
-}
-
-// wrong is an option that fails New.
-func wrong(option, reason string) Option {
-	return func(s *settings) {
-		if s.wrong == (senseless{}) {
-			s.wrong = senseless{option, reason}
-		}
-	}
-}
-
-// senseless says what is wrong with an option.
-type senseless struct{ option, reason string }
 
 // WithPriority returns a context whose requests have the priority: greater ones go
 // first at objects that are made ByPriority. The default is 0.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -347,8 +348,10 @@ func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *e
 		}
 	}
 	now, op := engine.Now(), c.in.info()
-	if falsePart != "" && !engine.Tamed(ctx) {
-		op.putBack(c.o) // before ctx is asked anything
+	if falsePart != "" && (op.looks&guards.AtTime != 0 || !engine.Tamed(ctx)) {
+		// Before ctx is asked anything. And a guard over time is evaluated again, by the scheduler: its time
+		// may have come since, and the guards have been evaluated for that already.
+		op.putBack(c.o)
 		falsePart = ""
 	}
 	c.prepare(op, how, now)

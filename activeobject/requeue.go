@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 )
 
 // Requeuing says how a request is requeued; the values can be joined by |.
@@ -212,13 +213,13 @@ const sentTurns = 16
 // request is on its way.
 //
 // A call goes to another object on its own goroutine, from here.
-func (c *request) onward(ctx context.Context, w uint64, q *requeue, how mode, ran *engine.Turns, s *callState) {
+func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode, ran *engine.Turns, s *callState) {
 	in, at := c.in, c.o
 	c.begun = true
 	for last := c.current(); q != nil; {
 		o, turns := last.o, 0
 		tame, tamed := ctx, engine.Tamed(ctx)
-		if w == last.op.idle && w != engine.Never && tamed && o.class.filters == nil {
+		if w == last.op.idle && w != word.Never && tamed && o.class.filters == nil {
 			if last, q, turns = c.here(ctx, w, q, last, how, ran, s); q == nil {
 				break
 			}
@@ -264,7 +265,7 @@ func (t turn) leaving(several bool) engine.Leaving {
 //
 // It returns the last turn, how many there were, and the requeue that is left to be made. If there
 // is none the object has been given back, and the request has ended.
-func (c *request) here(ctx context.Context, w uint64, q *requeue, last turn, how mode, ran *engine.Turns, s *callState) (turn, *requeue, int) {
+func (c *request) here(ctx context.Context, w word.Word, q *requeue, last turn, how mode, ran *engine.Turns, s *callState) (turn, *requeue, int) {
 	for turns := 0; ; turns++ {
 		op := q.in.info()
 		if how >= sending && turns == sentTurns || op.idle != w || q.to != nil && q.to != last.o || c.fits(op, last.o) != nil || q.ends(ctx) {
@@ -283,7 +284,7 @@ func (c *request) here(ctx context.Context, w uint64, q *requeue, last turn, how
 
 // turnHere makes one turn of here, after the last one, if its guard holds. If it asks for no other
 // the object is given back.
-func (c *request) turnHere(ctx context.Context, w uint64, last, now turn, how mode, ran *engine.Turns, s *callState) (next *requeue, done bool) {
+func (c *request) turnHere(ctx context.Context, w word.Word, last, now turn, how mode, ran *engine.Turns, s *callState) (next *requeue, done bool) {
 	at, o := asking, last.o
 	defer func() {
 		if at != finished {
@@ -406,10 +407,10 @@ func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns,
 // enter makes the request at its object, to which it has come for the operation. If it returns a
 // requeue, that is what its body asks for; and the goroutine has the object, in which it has found
 // the word w.
-func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *engine.Turns, s *callState) (w uint64, q *requeue) {
+func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *engine.Turns, s *callState) (w word.Word, q *requeue) {
 	if ctx.Err() == nil && c.o.class.typ == op.species {
 		w = c.o.box.Word.Load()
-		if w&^engine.Parked == op.idle && c.o.box.Word.CompareAndSwap(w, w|op.mark) {
+		if w&^word.Parked == op.idle && c.o.box.Word.CompareAndSwap(w, w|op.mark) {
 			return w, c.perform(ctx, op, w, how, ran, s)
 		}
 	}
@@ -431,7 +432,7 @@ func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *e
 
 // perform is the function perform for a request that has a record. If the body asks for a
 // requeue, it returns that, and does not give the object back.
-func (c *request) perform(ctx context.Context, op *operationInfo, w uint64, how mode, ran *engine.Turns, s *callState) (q *requeue) {
+func (c *request) perform(ctx context.Context, op *operationInfo, w word.Word, how mode, ran *engine.Turns, s *callState) (q *requeue) {
 	at := asking
 	defer func() {
 		if at != finished {
@@ -513,17 +514,4 @@ func (c *request) failed(err error, how mode, s *callState) {
 	if c.ended(err, how, s); how == telling {
 		c.o.unheard(err)
 	}
-}
-
-// BadRequeueError says that a body asked for a requeue that is not possible. The body
-// has run.
-type BadRequeueError struct {
-	Object    string // in which the body ran
-	Operation string // that it asked for
-	Problem   string
-}
-
-// Error implements error.
-func (e *BadRequeueError) Error() string {
-	return fmt.Sprintf("sluice: %s: requeue to %s: %s", e.Object, e.Operation, e.Problem)
 }

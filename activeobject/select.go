@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -47,7 +48,7 @@ func (c *Case[R]) chosen() *choice {
 	return &c.choice
 }
 
-// Alternative is a *Case of whatever type, or Otherwise.
+// Alternative is a *Case of whatever type, Otherwise, or After.
 type Alternative interface {
 	// chosen returns the call, or nil if there is none.
 	chosen() *choice
@@ -71,9 +72,16 @@ type otherwise struct{}
 
 func (otherwise) chosen() *choice { return nil }
 
-// ErrNotChosen is what Interceptor.Done is told of a call that Select has not chosen,
-// and which has not run.
-var ErrNotChosen = errors.New("sluice: select: another case was chosen")
+// After is the case of Select that is chosen if no other has been within the time: then none of
+// them runs. (In Ada it is the delay of a timed entry call, ARM 9.7.2.) A call that has been chosen
+// takes as long as it takes. If the time is not positive, a call that can run at once still
+// does, except at an object with threads of its own or one that is just taken: Otherwise is for that. After
+// must be the last case, and goes without Otherwise.
+func After(d time.Duration) Alternative { return after(d) }
+
+type after time.Duration
+
+func (after) chosen() *choice { return nil }
 
 // Select makes one of several calls, to any objects: the first that can run. It
 // returns the index of that case, whose Result is there then. If several can run at
@@ -97,19 +105,23 @@ var ErrNotChosen = errors.New("sluice: select: another case was chosen")
 // Select, cannot run: it is passed over, with Otherwise or without. Without Otherwise,
 // Select fails with *DeadlockError if all are like that.
 //
+// With After as the last case, Select waits for that long. (A wait that would end by that is
+// nevertheless part of a circle.)
+//
 // Select itself fails, with -1 and without any call having been made, with the
 // context's error, with that *DeadlockError, and with a *SelectError if there is no case, one of them is nil or is there twice, or
-// Otherwise is not the last.
+// Otherwise or After is not the last.
 func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	var room [8]*choice
 	calls, err := choices(cases, room[:0])
 	if err != nil {
 		return -1, err
 	}
+	limit, timed := cases[len(cases)-1].(after)
 	for _, c := range calls {
 		c.forget()
 	}
-	if len(calls) < len(cases) {
+	if len(calls) < len(cases) && !timed {
 		for i, c := range calls {
 			if made, err := c.try(ctx); err != nil {
 				return -1, err
@@ -137,6 +149,9 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 		s = selections.Get().(*engine.Selection)
 	}
 	s.Begin()
+	if timed {
+		s.Limit(time.Duration(limit))
+	}
 	for i, c := range calls {
 		if !c.join(ctx, s, now) {
 			s.Clear()
@@ -157,6 +172,9 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	}()
 	chosen, err := s.Select(ctx)
 	returned = true
+	if err == engine.ErrDue {
+		chosen, err = len(calls), nil
+	}
 	if s.Clear(); !engine.Bubbled(now) {
 		selections.Put(s)
 	}
@@ -222,7 +240,7 @@ func (c *choice) snatch(ctx context.Context) (made, unsure bool) {
 		return false, true
 	}
 	w := c.o.box.Word.Load()
-	if w&^engine.Parked != c.op.idle {
+	if w&^word.Parked != c.op.idle {
 		return false, !c.o.box.Busy()
 	}
 	if !c.o.box.Word.CompareAndSwap(w, w|c.op.mark) {
@@ -343,22 +361,23 @@ func (c *choice) forsake() {
 	c.f, c.c = nil, nil
 }
 
-// SelectError says that the cases of a Select make no sense. No call has been made.
-type SelectError struct{ Problem string }
-
-// Error implements error.
-func (e *SelectError) Error() string { return "sluice: select: " + e.Problem }
-
-// choices appends the calls of the cases, without Otherwise.
+// choices appends the calls of the cases, without Otherwise and After.
 func choices(cases []Alternative, calls []*choice) ([]*choice, error) {
 	if len(cases) == 0 {
 		return nil, &SelectError{"there is no case"}
 	}
 	for i, c := range cases {
+		last := ""
+		switch c.(type) {
+		case otherwise:
+			last = "Otherwise"
+		case after:
+			last = "After"
+		}
 		switch {
-		case c == Otherwise && i != len(cases)-1:
-			return nil, &SelectError{fmt.Sprintf("Otherwise is case %d of %d: it must be the last", i, len(cases))}
-		case c == Otherwise:
+		case last != "" && i != len(cases)-1:
+			return nil, &SelectError{fmt.Sprintf("%s is case %d of %d: it must be the last", last, i, len(cases))}
+		case last != "":
 			return calls, nil
 		case c == nil || c.chosen() == nil:
 			return nil, &SelectError{fmt.Sprintf("case %d is nil, or its operation or object", i)}

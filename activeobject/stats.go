@@ -1,9 +1,7 @@
 package activeobject
 
 import (
-	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -18,11 +16,6 @@ type Count = mailbox.Count
 // NotCounted stands for a figure that an object does not count; see Counted. It is printed
 // as "not counted", and null in JSON.
 const NotCounted = mailbox.NotCounted
-
-// Counted makes the object count every request, those that find it idle included,
-// and measure how long requests wait before they start; see Stats. It costs a few
-// nanoseconds for every call and a look at the clock for those that wait.
-func Counted() Option { return func(s *settings) { s.counted = true } }
 
 // bypassesCounted is how far bypasses are counted without a bound.
 const bypassesCounted = 100
@@ -57,17 +50,6 @@ func (op *operationInfo) stats(o *core) Stats {
 	return o.box.Stats(op.index)
 }
 
-// Watchdog makes the object's system log, once, every request that has waited for d,
-// with the explanation of its wait; and every body that has run for d, once it has been
-// seen twice: after between d and 2d, with what it waits for in other objects. D must be
-// positive.
-func Watchdog(d time.Duration) Option {
-	if d <= 0 {
-		return wrong("Watchdog", fmt.Sprintf("is given %v: it must be positive", d))
-	}
-	return func(s *settings) { s.patience = d }
-}
-
 // overdue returns what logs a request that has waited too long.
 func overdue(logger *slog.Logger) func(string, mailbox.Waiting, []mailbox.Running) {
 	return func(object string, w mailbox.Waiting, running []mailbox.Running) {
@@ -86,8 +68,3 @@ func overlong(logger *slog.Logger) func(string, mailbox.Running) {
 			"request", r.Arrival, "for", r.For, "running", mailbox.Snapshot{Running: []mailbox.Running{r}}.Runners())
 	}
 }
-
-// Checked makes the object ask the guards, too, that by the declarations of Opens
-// nothing can have opened. Requests that are found open fail with an
-// *UndeclaredError, which names the operation that opened them. It is for tests.
-func Checked() Option { return func(s *settings) { s.checked = true } }

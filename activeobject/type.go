@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -63,7 +64,7 @@ type operation[T any] struct {
 // operationInfo is what an operation is whatever its types. A derived type's operation
 // begins with a copy of its base's.
 type operationInfo struct {
-	idle, mark uint64 // what the fast path compares and swaps
+	idle, mark word.Word // what the fast path compares and swaps
 
 	species   *species
 	self      any    // the *operation[T]
@@ -242,7 +243,7 @@ func (t *Type[T]) seal() {
 	names := make([]string, len(t.ops))
 	for i, op := range t.ops {
 		if op.info.kind == mailbox.Entry && op.info.guard == "" {
-			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting or Guard, or declare it a Procedure", op.info.name, t.name))
+			panic(fmt.Sprintf("activeobject: entry %q of type %q has no guard: say when it is open with When, WhenArg, WhenWaiting, WhenTime or Guard, or declare it a Procedure", op.info.name, t.name))
 		}
 		declared[i] = op.info.rule()
 		names[i] = op.info.name
@@ -280,7 +281,7 @@ func (t *Type[T]) op(i int) *operation[T] {
 	return &t.hidden.until.operation
 }
 
-// bind connects the Queues in the state of an object of type k, which is t or
+// bind connects the Queues and the Clock in the state of an object of type k, which is t or
 // derived from it. It returns the name of a type whose part of the state is
 // missing.
 func (t *Type[T]) bind(state *T, k *species, box *engine.Mailbox) (missing string) {
@@ -289,10 +290,23 @@ func (t *Type[T]) bind(state *T, k *species, box *engine.Mailbox) (missing strin
 	}); ok {
 		q.bind(k, box)
 	}
+	if c, ok := any(state).(interface{ bindClock(box *engine.Mailbox) }); ok {
+		c.bindClock(box)
+	}
 	if t.base != nil {
 		return t.base.bind(state, k, box)
 	}
 	return ""
+}
+
+// stopClocks stops the Clocks of a state that is not an object's any more.
+func (t *Type[T]) stopClocks(state *T) {
+	if c, ok := any(state).(interface{ stopClock() }); ok {
+		c.stopClock()
+	}
+	if t.base != nil {
+		t.base.stopClocks(state)
+	}
 }
 
 // class is what the objects of one type in one system that have the same options

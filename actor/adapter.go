@@ -27,7 +27,7 @@ type Receiver interface {
 // called on the turn of its adapter, one at a time, unless they say otherwise.
 type Subject interface {
 	Receiver
-	// Attached says what the object's adapter is, before anybody can send it anything.
+	// Attached says what the object's adapter is, before anything can be sent to it.
 	Attached(a *Adapter)
 	// Suspend lets nothing start at the object until Resume; the channel is closed
 	// when nothing runs any more.
@@ -43,7 +43,7 @@ type Subject interface {
 	// has decided about the failure; or that it is restarted for the sake of others, and
 	// then the failure is empty.
 	Decided(what string, about Failure)
-	// Undecided says that nobody can decide about a failure, as the supervisor has
+	// Undecided says that no decision about a failure will come, as the supervisor has
 	// panicked with the value, or, if that is nil, called runtime.Goexit. The object
 	// is about to be halted.
 	Undecided(value any)
@@ -165,7 +165,7 @@ func newAdapter(object Receiver, workers Dispatcher, log func(level slog.Level, 
 	return a
 }
 
-// attach says who handles the messages to the actor itself.
+// attach says what handles the messages to the actor itself.
 func (a *Adapter) attach(invoker proto.MessageInvoker) {
 	a.invoker = invoker
 	a.context.Unlock()
@@ -553,7 +553,7 @@ func (a *Adapter) resume() {
 
 // passOn passes the failure of a child on to the actor's own supervisor. If that
 // restarts or stops the actor, the child ends; but if it resumes the actor, protoactor
-// leaves the child suspended, and nobody would ever decide about it. So it is resumed,
+// leaves the child suspended, and no decision about it would ever come. So it is resumed,
 // too. It is called by the strategy for the children, outside.
 func (a *Adapter) passOn(child *proto.PID, reason, message any) {
 	a.context.Lock()
@@ -570,12 +570,12 @@ func (a *Adapter) childPIDs() []*proto.PID {
 	return a.invoker.(interface{ Children() []*proto.PID }).Children()
 }
 
-// outside has f called, which is somebody else's, in the midst of something that the
+// outside has f called, which is not this package's, in the midst of something that the
 // actor does: without its context, so that f may come back and make children.
 //
 // That is sound where the actor has nothing half done. Protoactor asks a strategy at
-// the end of what it does, on the turn, so that all who come meanwhile come by Spawn; and
-// it makes a child before it changes anything, for one who has come by Spawn, and who
+// the end of what it does, on the turn, so that all calls that come meanwhile come by Spawn; and
+// it makes a child before it changes anything, for a call that has come by Spawn, which
 // finds out by life whether the turn has come meanwhile.
 func (a *Adapter) outside(f func()) {
 	a.context.Unlock()
@@ -583,7 +583,7 @@ func (a *Adapter) outside(f func()) {
 	f()
 }
 
-// call is a system message to an actor that has a adapter, which answers it at once.
+// call is a system message to an actor that has an adapter, which answers it at once.
 type call struct{ adapter *Adapter }
 
 // adapterOf returns the adapter of an actor that has one, or nil if it has ended.
@@ -598,7 +598,7 @@ func adapterOf(actors *proto.ActorSystem, pid *proto.PID) *Adapter {
 	return c.adapter
 }
 
-// escalate has the actor tell its supervisor of a failure, who may be asked, and
+// escalate has the actor tell its supervisor of a failure, which may be asked, and
 // answer, right here.
 func (a *Adapter) escalate(f Failure) {
 	a.ask(f)
@@ -625,12 +625,12 @@ func (a *Adapter) escalate(f Failure) {
 // context is free, and the actor may handle one of them, and not know of the child:
 // then life tells, the child is stopped here, and nothing has been done.
 //
-// Somebody may stop the child in the moment before it is one, and the actor hear of its end,
+// The child may be stopped in the moment before it is one, and the actor hear of its end,
 // and know nothing of it: then it would wait for the end of that child for ever. So it hears
 // of it again. A child that is still registered here has its end to come, and to be told.
 func (a *Adapter) Spawn(props *proto.Props, name string) (pid *proto.PID, ok bool, err error) {
 	if a.ending() {
-		return nil, false, nil // the context may be held while somebody hears of the end
+		return nil, false, nil // the context may be held while a parent hears of the end
 	}
 	a.context.Lock()
 	defer a.context.Unlock()
@@ -657,7 +657,7 @@ func (a *Adapter) Spawn(props *proto.Props, name string) (pid *proto.PID, ok boo
 	return pid, true, err
 }
 
-// spawning is protoactor's middleware for the making of children of an actor that has a
+// spawning is protoactor's middleware for the making of children of an actor that has an
 // adapter.
 func spawning(next proto.SpawnFunc) proto.SpawnFunc {
 	return func(actors *proto.ActorSystem, id string, props *proto.Props, parent proto.SpawnerContext) (pid *proto.PID, err error) {

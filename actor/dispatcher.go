@@ -6,8 +6,12 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Dispatcher lends threads to objects.
+// Dispatcher lends threads to objects. Its method Dispatch(Task) runs the task on a thread of the
+// dispatcher's own, soon, and does not wait for it. A program can have its own: see activeobject.On.
 type Dispatcher = engine.Dispatcher
+
+// Task is something to run on a dispatcher's thread, by its method Run().
+type Task = engine.Task
 
 // Warm is a dispatcher of goroutines that are kept after use: their stacks have
 // grown already, which is most of what a new goroutine costs. It never makes a
@@ -24,7 +28,7 @@ type Warm struct {
 }
 
 type worker struct {
-	task chan engine.Task
+	task chan Task
 }
 
 // maxIdle is how many idle goroutines are kept. More may run at once.
@@ -32,7 +36,7 @@ const maxIdle = 128
 
 // Dispatch runs the task on an idle goroutine, or on a new one. It may be called
 // after Close, too, since an object on its way to a worker must not be lost.
-func (w *Warm) Dispatch(t engine.Task) {
+func (w *Warm) Dispatch(t Task) {
 	w.mu.Lock()
 	if n := len(w.idle); n > 0 {
 		idle := w.idle[n-1]
@@ -46,9 +50,9 @@ func (w *Warm) Dispatch(t engine.Task) {
 	go w.work(t)
 }
 
-func (w *Warm) work(t engine.Task) {
+func (w *Warm) work(t Task) {
 	defer w.leave() // a task may leave by runtime.Goexit
-	self := &worker{task: make(chan engine.Task, 1)}
+	self := &worker{task: make(chan Task, 1)}
 	for t != nil {
 		t.Run()
 		w.mu.Lock()
@@ -96,7 +100,7 @@ func (w *Warm) Close() <-chan struct{} {
 // Dedicated is a dispatcher of one goroutine, that of a single object: the
 // thread of the thread-per-object model. It ends with the object.
 type Dedicated struct {
-	task   chan engine.Task
+	task   chan Task
 	closed chan struct{}
 	once   sync.Once
 }
@@ -105,13 +109,13 @@ type Dedicated struct {
 func NewDedicated() *Dedicated {
 	// An object is owned by one thread at a time, so there is never more than
 	// one task on its way.
-	d := &Dedicated{task: make(chan engine.Task, 1), closed: make(chan struct{})}
+	d := &Dedicated{task: make(chan Task, 1), closed: make(chan struct{})}
 	go d.work()
 	return d
 }
 
 // Dispatch runs the task on the dispatcher's goroutine.
-func (d *Dedicated) Dispatch(t engine.Task) { d.task <- t }
+func (d *Dedicated) Dispatch(t Task) { d.task <- t }
 
 func (d *Dedicated) work() {
 	left := true

@@ -73,7 +73,7 @@ func Promised[R any](p *Pending) Future[R] {
 
 // Await waits for the result. It may be called any number of times, from any
 // goroutine. If ctx ends first its error is returned; that ends this wait only,
-// and the request goes its way. Await fails with *engine.DeadlockError if the
+// and the request goes its way. Await fails with *mailbox.DeadlockError if the
 // request waits for an object that the caller is inside of; if the future is the
 // First of several, if those that may still succeed all do.
 func (f Future[R]) Await(ctx context.Context) (R, error) {
@@ -119,7 +119,7 @@ func (f Future[R]) Withdraw() bool {
 }
 
 // SetPriority changes the priority of the request, which still waits at an object
-// that is ordered by priority. Otherwise it fails with *engine.PriorityError and
+// that is ordered by priority. Otherwise it fails with *mailbox.PriorityError and
 // changes nothing.
 func (f Future[R]) SetPriority(priority int) error {
 	var source error

@@ -2,34 +2,12 @@ package actor
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	proto "github.com/asynkron/protoactor-go/actor"
 )
-
-// NameError says that an object could not be given the name it asked for: another
-// actor has it, or it cannot be an address (ErrBadName). The name of an object that has
-// been stopped is free when its actor has ended, which is a little after its last body
-// has returned; System.Watch tells when.
-type NameError struct {
-	Name  string
-	Cause error // protoactor's ErrNameExists, or ErrBadName
-}
-
-// Error implements error.
-func (e *NameError) Error() string { return fmt.Sprintf("sluice: name %q: %v", e.Name, e.Cause) }
-
-// Unwrap returns the cause.
-func (e *NameError) Unwrap() error { return e.Cause }
-
-// ErrBadName is the cause of a NameError for a name that cannot be that of an actor. The
-// name is part of an address, in which a slash separates an actor from its children, and
-// which has to be valid UTF-8 on the wire; a control character would forge lines of logs.
-// Names such as "$3" and "future$3" are those that protoactor gives to its own processes.
-var ErrBadName = errors.New("not the name of an actor: it contains a slash, a control character or invalid UTF-8, or is like protoactor's own")
 
 // CheckName returns a *NameError with ErrBadName if no object can have the name. The empty
 // name, which stands for one that is free, is fine.

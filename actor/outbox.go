@@ -12,14 +12,14 @@ import (
 // runtime.Goexit does not keep the others from running. The zero Outbox is empty.
 type Outbox struct {
 	mu     sync.Mutex
-	queue  []engine.Task
+	queue  []Task
 	next   int  // the first in queue that has not been begun
 	busy   bool // a worker is at it, or on its way
 	system *System
 }
 
 // Post has the task run by one of the workers of the system, which is always the same.
-func (b *Outbox) Post(system *System, t engine.Task) {
+func (b *Outbox) Post(system *System, t Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next > len(b.queue)/2 && len(b.queue) == cap(b.queue) {
@@ -35,7 +35,7 @@ func (b *Outbox) Post(system *System, t engine.Task) {
 }
 
 // take returns the next task, or nil if there is none, and then nobody is at it.
-func (b *Outbox) take() (t engine.Task) {
+func (b *Outbox) take() (t Task) {
 	const few = 64
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,9 +54,9 @@ func (b *Outbox) take() (t engine.Task) {
 // delivery is an outbox as the turn of a worker.
 type delivery Outbox
 
-var _ engine.Task = (*delivery)(nil)
+var _ Task = (*delivery)(nil)
 
-// Run implements engine.Task.
+// Run implements Task.
 func (d *delivery) Run() {
 	b := (*Outbox)(d)
 	finished := false

@@ -55,4 +55,4 @@ func (p *Promise[R]) Settle(result R, err error) bool {
 type goroutines struct{}
 
 // Dispatch implements Dispatcher.
-func (goroutines) Dispatch(t engine.Task) { go t.Run() }
+func (goroutines) Dispatch(t Task) { go t.Run() }

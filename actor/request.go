@@ -2,49 +2,13 @@ package actor
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync/atomic"
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/mailbox"
 )
-
-// DeadLetterError fails a request whose message could not be delivered: there is no
-// actor at the address, or no more. It matches engine.ErrStopped, as an actor that
-// has stopped cannot be told from one that never was. Nothing has run; unless the
-// target is an actor that has passed the message on to one that is not there, which
-// protoactor does not tell apart.
-type DeadLetterError struct {
-	Target *PID // nil if the request was addressed to nobody
-}
-
-// Error implements error.
-func (e *DeadLetterError) Error() string {
-	if e.Target == nil {
-		return "sluice: a message to nobody: the PID is nil"
-	}
-	return fmt.Sprintf("sluice: there is no actor at %s/%s", e.Target.Address, e.Target.Id)
-}
-
-// Is reports that a DeadLetterError matches engine.ErrStopped.
-func (e *DeadLetterError) Is(target error) bool { return target == mailbox.ErrStopped }
-
-// ResultError says that the result of an operation is of another type than Ask was
-// asked for. The operation has run.
-type ResultError struct {
-	Target    *PID
-	Operation string
-	Want      string // the type that was asked for
-	Value     any    // the result
-}
-
-// Error implements error.
-func (e *ResultError) Error() string {
-	return fmt.Sprintf("sluice: %s of %s/%s gave a result of type %T, not %s", e.Operation, e.Target.Address, e.Target.Id, e.Value, e.Want)
-}
 
 // Request sends a message to an actor, with a sender to reply to, and returns the
 // future of the first reply. It never waits; but an object that is idle may run a
@@ -65,7 +29,7 @@ func (e *ResultError) Error() string {
 // and its priority, deadline and client are those of ctx. Any other actor goes on
 // with it.
 //
-// To Await the future with the context of a body fails with *engine.DeadlockError if
+// To Await the future with the context of a body fails with *mailbox.DeadlockError if
 // the object waits for the caller, as it does for the future of a Send; provided that
 // ctx is that of the body, too. That ends the wait only: the request is served when the
 // body has ended, unless ctx has. What a plain actor does on behalf of a body, Sluice
@@ -90,7 +54,7 @@ func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] 
 // *Invoke, and Await.
 //
 // Besides their errors and the operation's it fails with *ResultError if the result
-// is not an R. *engine.DeadlockError ends the wait only: see Request.
+// is not an R. *mailbox.DeadlockError ends the wait only: see Request.
 func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
 	q := &question{Invoke: Invoke{Operation: operation, Argument: argument}}
 	q.envelope.Message = &q.Invoke

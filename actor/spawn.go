@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -32,30 +31,6 @@ type Restart = proto.Restart
 type Spawner interface {
 	SpawnNamed(props *Props, name string) (*PID, error)
 }
-
-// SpawnError says that an actor could not be made a child of another one. It has not
-// been made.
-type SpawnError struct {
-	Parent string
-	Cause  error // one that matches engine.ErrStopped; ErrRestarting or ErrElsewhere
-}
-
-// Error implements error.
-func (e *SpawnError) Error() string {
-	return fmt.Sprintf("sluice: spawn under %s: %v", e.Parent, e.Cause)
-}
-
-// Unwrap returns the cause.
-func (e *SpawnError) Unwrap() error { return e.Cause }
-
-var (
-	// ErrRestarting is the cause of a SpawnError while the parent is being restarted:
-	// it waits for the end of its children.
-	ErrRestarting = errors.New("sluice: the actor is being restarted")
-	// ErrElsewhere is the cause of a SpawnError if the parent belongs to another
-	// protoactor system.
-	ErrElsewhere = errors.New("sluice: the parent belongs to another actor system")
-)
 
 // Place is where an object stands among the actors: its name, and who supervises
 // whom. The zero Place is that of an actor without a supervisor and any name.

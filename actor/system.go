@@ -1,6 +1,6 @@
 // Package actor is what the runtime needs of actors, in its own types: systems,
-// references, typed futures and dispatchers. It is the only package besides the
-// mailbox's adapter that knows protoactor.
+// references, typed futures and dispatchers. It is the only package that knows protoactor:
+// an Adapter is the mailbox that protoactor sees of an object.
 //
 //	System ── objects, which end with it
 //	   ├───── Warm: goroutines for bodies that have none of their own
@@ -9,7 +9,6 @@ package actor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -39,9 +38,6 @@ type Reply struct {
 	Value any // the result; nil if Err is not
 	Err   error
 }
-
-// ErrClosed is returned for objects of a system that has been closed.
-var ErrClosed = errors.New("sluice: system is closed")
 
 // System is the home of objects: it owns the goroutines that serve them, makes
 // actors of them, and ends them. An object belongs to its system until it is
@@ -337,14 +333,14 @@ func (s *System) Explain() []mailbox.Snapshot {
 }
 
 // Close ends the system: no objects are made any more, every request that waits
-// or comes later fails with an error that matches engine.ErrStopped, and the
+// or comes later fails with an error that matches mailbox.ErrStopped, and the
 // bodies that run may finish. What was sent to actors by Request fails with ErrClosed,
 // whoever has it. Close waits until the bodies have returned and the system's
 // goroutines have ended, what is to be logged included, or until ctx has: then it returns the context's error,
 // and what still runs goes on alone. Closing twice is fine.
 //
 // A body that closes its own system would wait for itself: Close fails with
-// *engine.DeadlockError then, and nothing is done. (Without the body's context it
+// *mailbox.DeadlockError then, and nothing is done. (Without the body's context it
 // cannot know, and waits for ctx.)
 func (s *System) Close(ctx context.Context) error {
 	if err := s.within(ctx); err != nil {
@@ -415,7 +411,7 @@ func (s *System) hush() {
 // Shutdown ends the system gently: no objects are made any more, and those that there
 // are end in the reverse order in which they were made, one after another. Each takes
 // no more requests, serves those that wait as long as any can start, fails the rest
-// with an error that matches engine.ErrStopped, and lets its bodies finish. So what an
+// with an error that matches mailbox.ErrStopped, and lets its bodies finish. So what an
 // object does while it ends can still call the objects that were there before it.
 // When all have ended, Shutdown is Close.
 //

@@ -27,7 +27,7 @@ import (
 // not concerned.
 func Then[R, S any](f Future[R], do func(R, error) (S, error)) Future[S] {
 	if do == nil {
-		return failed[S](&FutureError{Function: "Then", Reason: "the function is nil"})
+		return failed[S](&FutureError{Function: "Then", Problem: "the function is nil"})
 	}
 	d := &result[S]{}
 	follows(&d.joined, source(f), do, func() (err error) {
@@ -59,7 +59,7 @@ func follows(d *joined, source error, function any, do func() error) {
 // panics, that future fails, and the failure is logged.
 func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 	if do == nil {
-		return failed[R](&FutureError{Function: "OnDone", Reason: "the function is nil"})
+		return failed[R](&FutureError{Function: "OnDone", Problem: "the function is nil"})
 	}
 	from := &joined{}
 	follows(from, source(f), do, func() error {
@@ -234,7 +234,7 @@ func partsOf[R any](function string, futures []Future[R]) ([]error, error) {
 
 func checkParts(function string, parts []error) error {
 	if len(parts) == 0 {
-		return &FutureError{Function: function, Reason: "there are no futures"}
+		return &FutureError{Function: function, Problem: "there are no futures"}
 	}
 	places := make(map[error]int, len(parts))
 	for i, s := range parts {
@@ -242,7 +242,7 @@ func checkParts(function string, parts []error) error {
 			continue
 		}
 		if j, twice := places[s]; twice {
-			return &FutureError{Function: function, Reason: fmt.Sprintf("futures %d and %d are the same", j, i)}
+			return &FutureError{Function: function, Problem: fmt.Sprintf("futures %d and %d are the same", j, i)}
 		}
 		places[s] = i
 	}
@@ -258,38 +258,6 @@ func sources(parts ...error) []engine.Awaited {
 		}
 	}
 	return all
-}
-
-// FutureError says that a function was given futures that it cannot do anything
-// with. Nothing has happened to them.
-type FutureError struct {
-	Function string // All, First, Then or OnDone
-	Reason   string
-}
-
-// Error implements error.
-func (e *FutureError) Error() string { return "sluice: " + e.Function + ": " + e.Reason }
-
-// ContinuationError fails a future that Then or OnDone made, whose function did not
-// return.
-type ContinuationError struct {
-	Function string // the continuation's name in the program
-	Value    any    // what it panicked with; nil if it ended its goroutine by runtime.Goexit
-	Stack    []byte
-}
-
-// Error implements error.
-func (e *ContinuationError) Error() string {
-	if e.Value == nil {
-		return fmt.Sprintf("sluice: continuation %s ended its goroutine (runtime.Goexit)", e.Function)
-	}
-	return fmt.Sprintf("sluice: continuation %s panicked: %v", e.Function, e.Value)
-}
-
-// Unwrap returns the panic's value if it is an error.
-func (e *ContinuationError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
 }
 
 // continuationFailed returns the error of a continuation that panicked with the value, or,

@@ -2,13 +2,8 @@ package actor
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
-
-// ErrAwaited is the error of an Await of a Ticket whose result has been handed out,
-// or for which somebody waits already.
-var ErrAwaited = errors.New("sluice: the ticket has been used")
 
 // Ticket is a Future for one: its result is handed out once. In return the record
 // that a waiting request needs is used again, and nothing is allocated for it. A
@@ -39,7 +34,7 @@ func Ticketed[R any](p *Pending) Ticket[R] {
 // Await waits for the result and takes it; every other Await, at the same time or
 // later, fails with ErrAwaited. If ctx ends first its error is returned, the request
 // goes its way, and the ticket stays good. So it does if Await fails with
-// *engine.DeadlockError, as the request waits for an object that the caller is
+// *mailbox.DeadlockError, as the request waits for an object that the caller is
 // inside of.
 func (t *Ticket[R]) Await(ctx context.Context) (R, error) {
 	var none R

@@ -49,6 +49,9 @@ const (
 	// AtWaiting guards look at how many requests wait, and are asked again
 	// after each arrival and withdrawal too.
 	AtWaiting Looks = 1 << 1
+	// AtTime guards look at the time, and are evaluated again when that has come which they
+	// wait for.
+	AtTime Looks = 1 << 2
 )
 
 // When returns a guard over the state alone. It panics if name is empty or
@@ -68,6 +71,12 @@ func WhenArg[S, A any](name string, holds func(*S, A) bool) Guard[S, A] {
 // holds is nil.
 func WhenWaiting[S any](name string, holds func(*S) bool) Guard[S, None] {
 	return Guard[S, None]{condition(name, AtWaiting, holds, holds != nil)}
+}
+
+// WhenTime returns a guard over the state that also looks at the time, by a Clock in the state.
+// It panics if name is empty or holds is nil.
+func WhenTime[S any](name string, holds func(*S) bool) Guard[S, None] {
+	return Guard[S, None]{condition(name, AtTime, holds, holds != nil)}
 }
 
 // Of returns a guard that looks at the given things and is evaluated by ask, which returns the name
@@ -215,7 +224,7 @@ func (t *tree) ask(condition func(*tree) (falsePart string)) (falsePart string) 
 	return condition(t)
 }
 
-// Simple returns the condition of a guard made by When or WhenWaiting alone, and nil for
+// Simple returns the condition of a guard made by When, WhenWaiting or WhenTime alone, and nil for
 // any other: a caller may ask it without the detour by name.
 func (g Guard[S, A]) Simple() func(*S) bool {
 	if g.tree == nil {

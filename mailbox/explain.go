@@ -22,7 +22,7 @@ const (
 	Order Cause = "order"
 	// NoRoom requests wait in the overflow queue, as theirs is full.
 	NoRoom Cause = "no room"
-	// NoThread requests could start, and wait for a thread to run them.
+	// NoThread requests could start, and wait for a goroutine to run them.
 	NoThread Cause = "no thread"
 )
 

@@ -15,7 +15,7 @@ type Snapshot struct {
 	Step    uint64 `json:"step"`
 	Stopped bool   `json:"stopped,omitempty"`
 	// Suspended says why nothing starts, if a step in the object's life is to be
-	// taken: the failure that somebody has to decide about, if there is one; or what
+	// taken: the failure that has to be decided about, if there is one; or what
 	// the step waits for.
 	Suspended string    `json:"suspended,omitempty"`
 	Running   []Running `json:"running"`
@@ -48,8 +48,8 @@ type Waiting struct {
 	Outside bool `json:"outside,omitempty"`
 	// Thread says that the request keeps a thread while it waits: see synchronizer.Monitor.
 	Thread bool `json:"thread,omitempty"`
-	// Leaving requests will not run, as their context has ended; somebody is about to
-	// withdraw them.
+	// Leaving requests will not run, as their context has ended; they are about to
+	// be withdrawn.
 	Leaving bool          `json:"leaving,omitempty"`
 	Age     time.Duration `json:"age_ns"`
 	// Bypassed is how often later arrivals started while the guard was open.

@@ -105,12 +105,12 @@ type Load struct {
 	// Waiting is how many wait: for their guard, behind what runs, at a full queue,
 	// or for a thread.
 	Waiting int
-	// Deciding says that whoever is to say who starts next has not said it yet, so
+	// Deciding says that it has not been decided yet which request starts next, so
 	// that some of those that wait may not have to.
 	Deciding bool
 }
 
-// Idle reports whether nothing runs and nobody waits.
+// Idle reports whether nothing runs and nothing waits.
 func (l Load) Idle() bool { return l.Running == 0 && l.Waiting == 0 && !l.Deciding }
 
 // Waited reports whether r, which waits or has just been returned by Next, could not

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/mailbox"
@@ -543,4 +545,17 @@ func (s *scene) call(t *testing.T, d *datadriven.TestData) *mailbox.Request {
 	}
 	t.Fatalf("%s: no request %q", d.Pos, name)
 	return nil
+}
+
+// What docs/design.md shows of a transcript is in its file.
+func TestTheDesignShowsARealTranscript(t *testing.T) {
+	page, err := os.ReadFile("../docs/design.md")
+	require.NoError(t, err)
+	shown := regexp.MustCompile("(?s)`mailbox/testdata/(\\w+)`[^`]*```\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, shown)
+	for _, one := range shown {
+		file, err := os.ReadFile("testdata/" + one[1])
+		require.NoError(t, err)
+		require.Contains(t, string(file), one[2], one[1])
+	}
 }

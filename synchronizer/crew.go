@@ -39,7 +39,7 @@ type actors int
 
 // Threads implements activeobject.Crew.
 func (n actors) Threads(system *actor.System, object actor.Spawner) engine.Threads {
-	return &crew{Pool: Pool{size: int(n)}, system: system, object: object, at: map[engine.Task]*worker{}}
+	return &crew{Pool: Pool{size: int(n)}, system: system, object: object, at: map[actor.Task]*worker{}}
 }
 
 // crew is the worker actors of an object. The Pool counts the requests that may run; the crew
@@ -70,9 +70,9 @@ type crew struct {
 	hired  atomic.Uint64
 
 	mu     sync.Mutex
-	idle   []*worker               // the one that became idle last at the end: its cache is warmest
-	ending []*worker               // whose body has ended
-	at     map[engine.Task]*worker // who runs what, whose body has not ended
+	idle   []*worker              // the one that became idle last at the end: its cache is warmest
+	ending []*worker              // whose body has ended
+	at     map[actor.Task]*worker // who runs what, whose body has not ended
 }
 
 // worker is an actor that runs bodies one at a time. What it runs on is a warm goroutine of
@@ -83,20 +83,20 @@ type worker struct {
 
 	// What follows is guarded by the crew's mu.
 	call    *call         // is being sent to it
-	task    engine.Task   // it runs, or is about to
-	next    engine.Task   // it has got while it runs what has ended
+	task    actor.Task    // it runs, or is about to
+	next    actor.Task    // it has got while it runs what has ended
 	leaving bool          // it takes no more
 	left    chan struct{} // closed when it leaves, and runs nothing
 }
 
 // call is the message that there is something to run.
 type call struct {
-	task  engine.Task
+	task  actor.Task
 	taken bool // guarded by the crew's mu
 }
 
 // Dispatch implements engine.Dispatcher.
-func (c *crew) Dispatch(t engine.Task) {
+func (c *crew) Dispatch(t actor.Task) {
 	m := &call{task: t}
 	for w := c.choose(m); w != nil; w = c.choose(m) {
 		if c.send(w, m) {
@@ -163,7 +163,7 @@ func (c *crew) hire(m *call) *worker {
 
 // Return implements engine.Threads. The worker on which the task has ended is good for
 // another one.
-func (c *crew) Return(t engine.Task) {
+func (c *crew) Return(t actor.Task) {
 	if t != nil {
 		c.mu.Lock()
 		if w := c.at[t]; w != nil {
@@ -209,12 +209,12 @@ func (w *worker) Receive(message any, _ actor.Header, sender *actor.PID) {
 }
 
 // run says that the worker is about to run the task. The caller holds mu.
-func (w *worker) run(t engine.Task) {
+func (w *worker) run(t actor.Task) {
 	w.task = t
 	w.crew.at[t] = w
 }
 
-// Run implements engine.Task: it runs what the worker has got.
+// Run implements actor.Task: it runs what the worker has got.
 func (w *worker) Run() {
 	returned := false
 	defer func() {

@@ -55,7 +55,7 @@ func (p *Pool) Busy() int {
 }
 
 // Dispatch implements engine.Threads.
-func (p *Pool) Dispatch(t engine.Task) { p.workers.Dispatch(t) }
+func (p *Pool) Dispatch(t actor.Task) { p.workers.Dispatch(t) }
 
 // Take implements engine.Threads.
 func (p *Pool) Take(m *engine.Mailbox) bool {
@@ -92,7 +92,7 @@ func (p *Pool) leave(m *engine.Mailbox) bool {
 
 // Return implements engine.Threads. Of who waits, the first gets the thread, unless there
 // are too many as it is.
-func (p *Pool) Return(engine.Task) {
+func (p *Pool) Return(actor.Task) {
 	p.mu.Lock()
 	if p.waiting.Len() == 0 || p.busy > p.size {
 		p.busy--

@@ -95,8 +95,8 @@ func limit(n int, hard bool) activeobject.Option {
 // spawned lends a new goroutine to every request.
 type spawned struct{}
 
-func (spawned) Dispatch(t engine.Task)      { go t.Run() }
+func (spawned) Dispatch(t actor.Task)       { go t.Run() }
 func (spawned) Take(*engine.Mailbox) bool   { return true }
 func (spawned) Forget(*engine.Mailbox) bool { return false }
-func (spawned) Return(engine.Task)          {}
+func (spawned) Return(actor.Task)           {}
 func (spawned) Retake()                     {}

@@ -91,7 +91,7 @@ func (l *latch) CountDown() (none, error) {
 // Open is the guard of those who wait. Once it holds it holds for good.
 func (l *latch) Open() bool { return l.left == 0 }
 
-// Pass is what they do.
+// Pass is what they do. It changes nothing, so that all start by one decision.
 func (l *latch) Pass() {}
 
 // Count returns how many events are left.
@@ -100,6 +100,6 @@ func (l *latch) Count() int { return l.left }
 var (
 	latches        = activeobject.NewType[latch]("latch")
 	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.NoArg((*latch).CountDown))
-	latchAwait     = activeobject.Entry(latches, "await", activeobject.Do((*latch).Pass)).When("counted down", (*latch).Open)
+	latchAwait     = activeobject.Function(latches, "await", activeobject.Do((*latch).Pass)).When("counted down", (*latch).Open)
 	latchCount     = activeobject.Function(latches, "count", activeobject.Get((*latch).Count))
 )

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -27,7 +27,7 @@ import (
 type Stepper struct {
 	t     testing.TB
 	mu    sync.Mutex
-	turns []engine.Task
+	turns []actor.Task
 	over  bool // the test
 }
 
@@ -49,7 +49,7 @@ func (s *Stepper) letGo() {
 }
 
 // Dispatch implements actor.Dispatcher: the task waits for its Step.
-func (s *Stepper) Dispatch(turn engine.Task) {
+func (s *Stepper) Dispatch(turn actor.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -96,14 +96,14 @@ func (s *Stepper) Step() bool { return s.StepAt(0) }
 // StepAt is Step for the object with the index i in Turns.
 func (s *Stepper) StepAt(i int) bool {
 	s.t.Helper()
-	return s.step(func(turns []engine.Task) int { return i })
+	return s.step(func(turns []actor.Task) int { return i })
 }
 
 // StepObject is Step for an object, if it wants a turn.
 func (s *Stepper) StepObject(o Object) bool {
 	s.t.Helper()
-	return s.step(func(turns []engine.Task) int {
-		return slices.IndexFunc(turns, func(turn engine.Task) bool { return nameOf(turn) == o.Name() })
+	return s.step(func(turns []actor.Task) int {
+		return slices.IndexFunc(turns, func(turn actor.Task) bool { return nameOf(turn) == o.Name() })
 	})
 }
 
@@ -116,7 +116,7 @@ func (s *Stepper) Run() (steps int) {
 	return steps
 }
 
-func (s *Stepper) step(choose func([]engine.Task) int) bool {
+func (s *Stepper) step(choose func([]actor.Task) int) bool {
 	s.t.Helper()
 	turn := s.take(choose)
 	if turn == nil {
@@ -143,7 +143,7 @@ func (s *Stepper) step(choose func([]engine.Task) int) bool {
 	return true
 }
 
-func (s *Stepper) take(choose func([]engine.Task) int) engine.Task {
+func (s *Stepper) take(choose func([]actor.Task) int) actor.Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := choose(s.turns)
@@ -156,14 +156,14 @@ func (s *Stepper) take(choose func([]engine.Task) int) engine.Task {
 }
 
 // nameOf returns the name of the object that a task is a turn of.
-func nameOf(turn engine.Task) string {
+func nameOf(turn actor.Task) string {
 	if o, ok := turn.(interface{ Name() string }); ok {
 		return o.Name()
 	}
 	return "?"
 }
 
-func explanation(turn engine.Task) string {
+func explanation(turn actor.Task) string {
 	if o, ok := turn.(interface{ Explain() mailbox.Snapshot }); ok {
 		return o.Explain().String()
 	}

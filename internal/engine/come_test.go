@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -31,9 +32,9 @@ func TestWhoComesToAnObjectAtRestIsSeenFromTheFastPath(t *testing.T) {
 			for r.Busy() {
 				runtime.Gosched()
 			}
-			require.Equal(t, uint32(engine.Parked), uint32(r.Word.Load()), "%d wait", i+1)
+			require.Equal(t, uint32(word.Parked), uint32(r.Word.Load()), "%d wait", i+1)
 		}
-		_, ok := r.Take(engine.Mark(tidy))
+		_, ok := r.Take(word.Mark(tidy))
 		require.True(t, ok)
 		r.open.Store(true)
 		l := engine.Leaving{Op: tidy, Changed: true}
@@ -95,7 +96,7 @@ func TestWhoComesToALineClosesTheFastPathForIt(t *testing.T) {
 	for r.Busy() {
 		runtime.Gosched()
 	}
-	require.Equal(t, uint32(engine.Parked|engine.Recheck), uint32(r.Word.Load()))
+	require.Equal(t, uint32(word.Parked|word.Recheck), uint32(r.Word.Load()))
 	r.open.Store(true)
 	soon(t, r.visit(tidy, "last").call(background))
 	soon(t, one)

@@ -89,8 +89,8 @@ type fanned struct {
 	kept    int          // threads that requests keep which wait
 	asked   bool         // Take has said no, so that there will be an Offer
 	doubted bool         // somebody is about to look for circles
-	unseen  []int        // per operation: bodies that have come by a lane, and the scheduler has been told of
-	doubles []bool       // per operation: one more is in its lane for those that have come by the scheduler
+	unseen  []int        // per operation: bodies that have come by a counter, and the scheduler has been told of
+	doubles []bool       // per operation: one more is in its counter for those that have come by the scheduler
 
 	sightings map[*Request]*sighting // of requests that run
 	crowd     *sighting              // of the unseen

@@ -1,6 +1,10 @@
 package engine
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/sluice-go/sluice/internal/word"
+)
 
 // Lending at an object that fans out.
 //
@@ -153,10 +157,10 @@ func (m *Mailbox) runLent(r *Request) {
 // may be among those, and then need not park.
 func (m *Mailbox) attend(r *Request) {
 	const probes, gap = 100, 100
-	if m.Word.Load()&held == 0 || runtime.GOMAXPROCS(0) == 1 {
+	if !m.Word.Load().Has(word.Held) || runtime.GOMAXPROCS(0) == 1 {
 		return
 	}
-	for i := 0; i < probes && m.Word.Load()&held != 0 && len(r.wake) == 0; i++ {
+	for i := 0; i < probes && m.Word.Load().Has(word.Held) && len(r.wake) == 0; i++ {
 		for range gap {
 		}
 	}

@@ -17,18 +17,7 @@
 //
 // # The word
 //
-//	 63          32 31      16 15   5   4        3       2         1       0
-//	┌──────────────┬──────────┬──────┬──────┬─────────┬────────┬─────────┬──────┐
-//	│ tag of type  │ running  │      │ slow │ recheck │ parked │ engaged │ held │
-//	└──────────────┴──────────┴──────┴──────┴─────────┴────────┴─────────┴──────┘
-//
-// An idle object without waiters is its tag alone. The fast path takes it by a
-// compare-and-swap to tag|operation|held, and gives it back by the opposite one.
-// Whoever wants the owner to look at the scheduler before it lets go sets engaged,
-// under mu; the second compare-and-swap then fails, and the owner goes the slow
-// way. No wake-up is lost between the two: either the owner's release comes
-// first, and then the newcomer sees held clear and becomes the owner itself; or
-// engaged comes first, and the release fails.
+// Who owns the object is in its word: see package word, whose rules (W1 and so on) the code cites.
 package engine
 
 import (
@@ -40,21 +29,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
-)
-
-const (
-	held    uint64 = 1 << iota // somebody owns the object
-	engaged                    // the scheduler knows of the owner, who must ask it before letting go
-	parked                     // requests wait inside, none of which can start as the state is
-	recheck                    // parked, and the fast path cannot ask all of their guards
-	slow                       // the fast path is closed
-)
-
-const (
-	opShift  = 16
-	tagShift = 32
-	flags    = 1<<tagShift - 1
 )
 
 // Host is the shared object behind a mailbox: its name, and what its guards say.
@@ -129,14 +105,14 @@ type Config struct {
 	// r, and perhaps about others. It is called with mu held.
 	Failed func(host Host, r *Request, err error)
 
-	rest     uint64   // the word of an object that nobody owns, and at which nobody waits
-	parks    []uint64 // per operation: what those that wait for it add to that
-	bounded  bool     // some waiting queue is
-	noted    bool     // something is noted of each request: what its policy wants to know, when to look after it, or from inside of whom it is called
-	wide     []lane   // per operation: its part of the word, if there is a Fan
-	hasLanes bool     // some operation has one
-	nowhere  *Mailbox // in which requests are that have ended, and been released
-	idles    bool     // it matters that a thread is idle as its body waits: it is lent, or does not count for the limit
+	rest    word.Word      // the word of an object that nobody owns, and at which nobody waits
+	parks   []word.Word    // per operation: what those that wait for it add to that
+	bounded bool           // some waiting queue is
+	noted   bool           // something is noted of each request: what its policy wants to know, when to look after it, or from inside of whom it is called
+	shared  []word.Counter // per operation: its counter, if there is a Fan
+	counts  bool           // some operation has one
+	nowhere *Mailbox       // in which requests are that have ended, and been released
+	idles   bool           // it matters that a thread is idle as its body waits: it is lent, or does not count for the limit
 }
 
 // Dispatcher lends threads to objects.
@@ -152,13 +128,11 @@ type Task interface{ Run() }
 // Mailbox is the waiting queue, the running queue and the scheduler of one
 // object. Init must be called before anything else.
 type Mailbox struct {
-	// Word is the state of the object, as drawn above. The fast path adds Mark to
+	// Word is the state of the object. The fast path adds a Mark to
 	// it to take an object that is Idle, or Idle and Parked, and puts back what it
 	// found to give it back. If taking fails, the slow path finds out why; if giving
 	// back fails, the caller still owns the object, and calls Look and then Yield.
-	// It is a field and not a method because Go does not inline a method of this
-	// package into what a user's package instantiates.
-	Word atomic.Uint64
+	Word word.Atomic
 
 	// watched are the operations with waiters whose guards the fast path asks. It is
 	// the owner's, like the state: who has stored it gives the object back with parked
@@ -188,28 +162,30 @@ type closing struct {
 // Prepare completes a configuration, whose fields are all set. Plain says which
 // operations have a guard that is a single condition over the state.
 func (c *Config) Prepare(plain func(op int) bool) *Config {
-	if c.rest = uint64(c.Tag) << tagShift; c.Dispatcher != nil || c.NoFastPath {
-		c.rest |= slow
+	if c.rest = word.Idle(c.Tag); c.Dispatcher != nil || c.NoFastPath {
+		c.rest = c.rest.Close()
 	}
 	if c.Fan != nil {
-		c.rest, c.wide = slow, c.lanes()
-		c.hasLanes = slices.ContainsFunc(c.wide, func(l lane) bool { return l.one != 0 })
+		c.rest, c.shared = word.Slow, c.counters()
+		c.counts = slices.ContainsFunc(c.shared, word.Counter.Exists)
 	}
 	_, lent := c.Dispatcher.(lender)
 	c.idles = lent || c.Fan != nil && (c.Fan.Threads != nil || c.Fan.Limit > 0 && !c.Fan.Hard)
 	c.bounded = c.Rules.Bound.Overflow != mailbox.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
 	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // the threads of a Fan may be an object's
-	c.parks = make([]uint64, len(c.Rules.Operations))
+	c.parks = make([]word.Word, len(c.Rules.Operations))
 	for op, o := range c.Rules.Operations {
 		c.bounded = c.bounded || o.Bound.Overflow != mailbox.Unbounded
 		switch {
 		case op < 64 && plain(op):
-			c.parks[op] = parked // the fast path asks
-		case o.Looks&guards.AtWaiting != 0:
-			c.parks[op] = parked | slow // the scheduler is to see every arrival: it counts
+			c.parks[op] = word.Parked // the fast path asks
+		case o.Looks&(guards.AtWaiting|guards.AtTime) != 0:
+			// The scheduler is to see every arrival: it counts, or finds the guard true before those
+			// that wait for the same time have been told that it has come.
+			c.parks[op] = word.Parked | word.Slow
 		default:
-			c.parks[op] = parked | recheck
+			c.parks[op] = word.Parked | word.Recheck
 		}
 	}
 	return c
@@ -248,10 +224,10 @@ func (m *Mailbox) Init(config *Config, host Host) {
 }
 
 // rest is the word of the object when nobody owns it and nobody waits.
-func (m *Mailbox) rest() uint64 {
+func (m *Mailbox) rest() word.Word {
 	w := m.config.rest
 	if m.closed != nil || m.suspended() != nil || m.observed() {
-		w |= slow
+		w = w.Close()
 	}
 	return w
 }
@@ -300,31 +276,6 @@ func (m *Mailbox) newScheduler() *mailbox.Scheduler {
 	return k
 }
 
-// Idle returns the word of an object of that type which nobody owns and nobody
-// waits at.
-func Idle(tag uint32) uint64 { return uint64(tag) << tagShift }
-
-// Mark returns what the fast path's owner adds to the word while it runs the
-// operation.
-func Mark(op int) uint64 { return uint64(op)<<opShift | held }
-
-// Marked returns the operation of a Mark.
-func Marked(mark uint64) int { return int(mark >> opShift & 0xffff) }
-
-const (
-	// Parked is added to the word of an object at which others wait, all of them
-	// for guards that are known to be false and that Host.Open can ask.
-	Parked = parked
-	// Recheck is added to Parked if some wait for other guards, such as those in a line
-	// of which only the head is asked. Who would have to stand in such a line must not
-	// take the object.
-	Recheck = recheck
-	// Wide is set if an object that fans out lets leaf bodies in by Admit.
-	Wide = wide
-	// Never is a value that no word has.
-	Never = ^uint64(0)
-)
-
 // Take takes the object for a leaf body if it is free or becomes free soon, and
 // returns the word as it was. It reports false if the fast path is closed, or
 // the object stays busy for as long as it is worth waiting awake.
@@ -334,17 +285,17 @@ const (
 // what it takes to park and be woken two or three times. (With one more the longest call
 // among many callers takes twice as long.) Also who would not have to wait for the result
 // spins: a queue that all join without delay grows as fast as it is served, or faster.
-func (m *Mailbox) Take(mark uint64) (w uint64, ok bool) {
+func (m *Mailbox) Take(mark word.Word) (w word.Word, ok bool) {
 	const probes, gap = 3, 1000
 	for i := 0; ; i++ {
 		w = m.Word.Load()
-		if uint32(w)&^uint32(parked|recheck) == 0 && m.Word.CompareAndSwap(w, w|mark) {
+		if w.Free() && m.Word.CompareAndSwap(w, w|mark) {
 			return w, true
 		}
-		if w&wide != 0 {
-			return w, m.Admit(Marked(mark))
+		if w.Has(word.Shared) {
+			return w, m.Admit(mark.Operation())
 		}
-		if w&slow != 0 || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
+		if w.Has(word.Slow) || i == probes || i == 0 && runtime.GOMAXPROCS(0) == 1 {
 			return w, false
 		}
 		for j := 0; j < gap; j++ {
@@ -384,17 +335,17 @@ func (m *Mailbox) Watched() uint64 { return m.watched }
 // of them cannot grow unnoticed: an arrival sets engaged, and then the swap fails.
 func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	w := m.Word.Load()
-	if w&slow != 0 {
+	if w.Has(word.Slow) {
 		return m.Depart(l.Op) // others run beside the caller
 	}
-	if w&engaged != 0 {
+	if w.Has(word.Engaged) {
 		return false
 	}
 	if l.Changed {
-		if w&recheck != 0 {
+		if w.Has(word.Recheck) {
 			return false
 		}
-		if w&parked != 0 && l.Asked == 0 {
+		if w.Has(word.Parked) && l.Asked == 0 {
 			l.Asked = m.watched
 			l.Open = m.host.Open(l.Asked)
 		}
@@ -402,7 +353,7 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 			return false
 		}
 	}
-	if !m.Word.CompareAndSwap(w, w&^(held|0xffff<<opShift)) {
+	if !m.Word.CompareAndSwap(w, w.Released()) {
 		return false
 	}
 	if m.extras.Load() != nil {
@@ -449,16 +400,13 @@ func (m *Mailbox) Yield(l Leaving) {
 }
 
 // own turns the fast path's owner, who holds mu, into one that the scheduler is
-// asked by. It reports true if the scheduler has not been told what runs.
-//
-// A load and a store are enough: of an object that is held, nobody but its owner and
-// the holder of mu writes the word, and the caller is both.
+// asked by. It reports true if the scheduler has not been told what runs. A store is enough (W1).
 func (m *Mailbox) own() (unknown bool) {
 	w := m.Word.Load()
-	if w&engaged != 0 {
+	if w.Has(word.Engaged) {
 		return false
 	}
-	m.Word.Store(w | engaged)
+	m.Word.Store(w.Engage())
 	return true
 }
 
@@ -466,20 +414,20 @@ func (m *Mailbox) own() (unknown bool) {
 // else makes sure that the owner looks at the scheduler before it lets go.
 func (m *Mailbox) engage() (owner bool) {
 	if m.config.Fan != nil {
-		return m.narrow()
+		return m.setExclusive()
 	}
 	for {
 		w := m.Word.Load()
 		switch {
-		case w&held == 0:
-			if m.Word.CompareAndSwap(w, w|held|engaged) {
+		case !w.Has(word.Held):
+			if m.Word.CompareAndSwap(w, w.Own()) {
 				return true
 			}
-		case w&engaged != 0:
+		case w.Has(word.Engaged):
 			return false // the owner lets go under mu only
 		default:
-			if m.Word.CompareAndSwap(w, w|engaged) {
-				m.scheduler().Begin(int(w >> opShift & 0xffff))
+			if m.Word.CompareAndSwap(w, w.Engage()) {
+				m.scheduler().Begin(w.Operation())
 				return false
 			}
 		}
@@ -497,10 +445,10 @@ func (m *Mailbox) release() {
 		inside := k.Inside()
 		for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
 			parks := m.config.parks[op]
-			if parks != parked && op == m.config.Carried-1 && w&parked == 0 && inside.Next(op+1) < 0 && m.carried(op, &carrier) {
-				parks = parked // the only one
+			if parks != word.Parked && op == m.config.Carried-1 && !w.Has(word.Parked) && inside.Next(op+1) < 0 && m.carried(op, &carrier) {
+				parks = word.Parked // the only one
 			}
-			if w |= parks; parks == parked {
+			if w |= parks; parks == word.Parked {
 				watched |= 1 << op
 			}
 		}
@@ -511,17 +459,17 @@ func (m *Mailbox) release() {
 				continue
 			}
 			parks := m.config.parks[op]
-			if w |= parks; parks == parked {
+			if w |= parks; parks == word.Parked {
 				watched |= 1 << op
 			}
 		}
 		if k.Threadless() != nil {
-			w |= parked | recheck
+			w |= word.Parked | word.Recheck
 		}
 	}
 	// Where nobody waits nobody looks at the set. But a guard that requests carry is
 	// not kept longer than they are.
-	if old := m.watched; old != watched && (w&parked != 0 || old>>(uint(m.config.Carried)-1)&1 != 0) {
+	if old := m.watched; old != watched && (w.Has(word.Parked) || old>>(uint(m.config.Carried)-1)&1 != 0) {
 		m.watched = watched // before the word: see there
 		m.host.Watch(watched)
 	}
@@ -529,7 +477,7 @@ func (m *Mailbox) release() {
 		m.host.WatchGuard(carrier)
 	}
 	if m.config.Fan != nil {
-		w = m.widen(w)
+		w = m.setShared(w)
 	}
 	m.Word.Store(w)
 	if m.closed != nil || m.extras.Load() != nil {
@@ -812,7 +760,7 @@ func (m *Mailbox) Dispatcher() Dispatcher {
 }
 
 // Busy reports whether somebody owns the object.
-func (m *Mailbox) Busy() bool { return m.Word.Load()&held != 0 }
+func (m *Mailbox) Busy() bool { return m.Word.Load().Has(word.Held) }
 
 // Draining reports whether the object takes no more requests, but serves those that
 // wait and can start.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -307,19 +308,19 @@ func TestTheMarksOfAnObjectGoWithTheLastWhoWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		done := r.visit(pass, "gives up").call(ctx)
 		r.queued(t, pass, 1)
-		for r.Word.Load() != engine.Idle(1)|engine.Parked {
+		for r.Word.Load() != word.Idle(1)|word.Parked {
 		}
 		l := engine.Leaving{Op: tidy, Changed: true}
-		w, ok := r.Take(engine.Mark(tidy))
+		w, ok := r.Take(word.Mark(tidy))
 		require.True(t, ok)
 		if !taken {
 			require.True(t, r.Look(&l))
 		}
 		cancel()
 		soon(t, done)
-		if taken && !r.Word.CompareAndSwap(w|engine.Mark(tidy), w) && !r.Look(&l) {
+		if taken && !r.Word.CompareAndSwap(w|word.Mark(tidy), w) && !r.Look(&l) {
 			r.Yield(l)
 		}
-		require.Equal(t, engine.Idle(1), r.Word.Load(), "taken: %v", taken)
+		require.Equal(t, word.Idle(1), r.Word.Load(), "taken: %v", taken)
 	}
 }

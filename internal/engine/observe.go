@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -54,14 +55,14 @@ func (m *Mailbox) closeFastPath() {
 	for {
 		w := m.Word.Load()
 		switch {
-		case w&held == 0:
-			if m.Word.CompareAndSwap(w, w|slow) {
+		case !w.Has(word.Held):
+			if m.Word.CompareAndSwap(w, w.Close()) {
 				return
 			}
-		case w&engaged != 0:
+		case w.Has(word.Engaged):
 			return // release sees that the object is observed
-		case m.Word.CompareAndSwap(w, w|engaged):
-			m.scheduler().Begin(int(w >> opShift & 0xffff))
+		case m.Word.CompareAndSwap(w, w.Engage()):
+			m.scheduler().Begin(w.Operation())
 			return
 		}
 	}
@@ -77,7 +78,7 @@ func (m *Mailbox) reopen() {
 		}
 		return
 	}
-	if w&held == 0 && !m.observed() && (k == nil || !k.Waits()) {
+	if !w.Has(word.Held) && !m.observed() && (k == nil || !k.Waits()) {
 		m.Word.CompareAndSwap(w, m.rest())
 	}
 }
@@ -99,7 +100,7 @@ func (m *Mailbox) tell() {
 
 // load returns the load of the object. The caller holds mu.
 func (m *Mailbox) load() (l mailbox.Load) {
-	held := m.Word.Load()&held != 0
+	held := m.Word.Load().Has(word.Held)
 	if k := m.queues.Load(); k != nil {
 		for op := range m.config.Rules.Operations {
 			l.Waiting += k.Queued(op)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -384,7 +385,7 @@ func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, no
 // but its owner, who is the caller, and whoever engages, who needs mu. So as long as
 // the caller holds mu nobody can tell the difference, and then the object is free.
 func (m *Mailbox) join(r *Request, falsePart string) bool {
-	if m.Word.Load()&engaged != 0 {
+	if m.Word.Load().Has(word.Engaged) {
 		return false
 	}
 	k := m.scheduler()
@@ -442,7 +443,7 @@ func (m *Mailbox) come(r *Request) (came, waits bool) {
 	switch {
 	case !waits:
 	case others: // the word has said already that somebody waits for this
-		m.Word.Store(m.Word.Load() &^ (held | engaged))
+		m.Word.Store(m.Word.Load().Released())
 	default:
 		m.release()
 	}
@@ -727,7 +728,7 @@ func (m *Mailbox) reconsider() {
 		m.mu.Unlock()
 		m.workers().Dispatch(m)
 		return
-	case m.Word.Load()&parked != 0 && !k.Waits() && m.engage():
+	case m.Word.Load().Has(word.Parked) && !k.Waits() && m.engage():
 		m.release()
 	default:
 		m.changed()

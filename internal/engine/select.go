@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,12 @@ type Selection struct {
 	wake     chan struct{} // of all of them; the winner's token
 	doomed   error         // why somebody else made the caller give up; written before the token
 	watched  bool          // the requests' contexts may end before the caller's
+	timed    bool          // the caller waits for no longer than due
+	due      time.Duration
 }
+
+// ErrDue is the error of a selection that has become due.
+var ErrDue = errors.New("engine: the selection is due")
 
 // nobody is the winner of a selection that its caller has given up.
 var nobody = new(Request)
@@ -146,8 +152,12 @@ func (s *Selection) Begin() {
 		s.wake = make(chan struct{}, 1)
 	}
 	s.winner.Store(nil)
-	s.watched, s.doomed = false, nil
+	s.watched, s.timed, s.doomed = false, false, nil
 }
+
+// Limit lets the caller wait for no longer than d for one of the requests to be chosen. One that
+// has been chosen is not hurried.
+func (s *Selection) Limit(d time.Duration) { s.timed, s.due = true, d }
 
 // Add makes r one of the requests, to be handed in at the box. Its context may be
 // derived from the caller's; then own says so, and the record must not be used for
@@ -162,7 +172,7 @@ func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.
 
 // Select hands in the requests, of which one is to run, and waits until it has
 // ended; or until the context has, and then none of them ever runs. It returns the
-// number of the one that has run, or has failed; or -1 and the context's error, or
+// number of the one that has run, or has failed; or -1 and the context's error, ErrDue, or
 // *DeadlockError. Those that come first are handed in first, and if one can run at
 // once the later ones are not handed in.
 func (s *Selection) Select(ctx context.Context) (int, error) {
@@ -249,9 +259,25 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 			return err
 		}
 	}
-	select {
-	case <-s.wake:
-	case <-ctx.Done():
+	var due <-chan time.Time
+	if s.timed {
+		timer := time.NewTimer(s.due)
+		defer timer.Stop()
+		due = timer.C
+	}
+	for told := false; !told; {
+		select {
+		case <-s.wake:
+			told = true
+			continue
+		case <-due:
+			if s.quit() {
+				return ErrDue
+			}
+			due = nil // one has been claimed
+			continue
+		case <-ctx.Done():
+		}
 		if s.quit() {
 			return ctx.Err()
 		}
@@ -263,6 +289,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 			return nil
 		}
 		<-s.wake
+		told = true
 	}
 	r := s.winner.Load()
 	if r == nobody {

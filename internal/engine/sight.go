@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -18,10 +19,10 @@ import (
 // arrival; a requeue here, which may keep the arrival, drops it.
 //
 // A run by the fast path is first made known to the scheduler, as an arrival would: its owner then
-// gives the object back under mu, and not by a swap. Of those in lanes only the number is
-// known; but while the object is narrow none comes by a lane, so that those that are left were
-// all there when the note was made. As long as there are any, and a note, widen leaves the object
-// narrow.
+// gives the object back under mu, and not by a swap. Of those in counters only the number is
+// known; but while the word is exclusive none comes by a counter, so that those that are left were
+// all there when the note was made. As long as there are any, and a note, setShared leaves the word
+// exclusive.
 
 // sighting is a note about a body that runs.
 type sighting struct {
@@ -70,17 +71,17 @@ func (m *Mailbox) reveal(now time.Duration) {
 	if m.config.Fan == nil {
 		for {
 			w := m.Word.Load()
-			if w&(held|engaged) != held {
+			if !w.Has(word.Held) || w.Has(word.Engaged) {
 				return
 			}
-			if m.Word.CompareAndSwap(w, w|engaged) {
-				m.scheduler().Begin(int(w >> opShift & 0xffff))
+			if m.Word.CompareAndSwap(w, w.Engage()) {
+				m.scheduler().Begin(w.Operation())
 				return
 			}
 		}
 	}
-	if w := m.Word.Load(); w&wide != 0 && w>>laneAt != 0 && m.engage() {
-		m.fanned().crowd = &sighting{at: now} // there was none, as the object was wide
+	if w := m.Word.Load(); w.Counting() && m.engage() {
+		m.fanned().crowd = &sighting{at: now} // there was none, as the word was shared
 		m.release()                           // there is nothing to decide: nothing waits
 	}
 }
@@ -96,7 +97,7 @@ func (m *Mailbox) alone(_ *Request, now time.Duration) *sighting {
 }
 
 // amongOthers returns what returns the note about a request that runs at an object that fans out,
-// or, for nil, that about those in lanes.
+// or, for nil, that about those in counters.
 func (m *Mailbox) amongOthers() func(*Request, time.Duration) *sighting {
 	x := m.fanned()
 	before := x.sightings
@@ -124,7 +125,7 @@ func (m *Mailbox) amongOthers() func(*Request, time.Duration) *sighting {
 // caller holds mu.
 func (x *fanned) forget(r *Request) { delete(x.sightings, r) }
 
-// crowded reports whether the bodies in lanes are to stay known to the scheduler: there is a note
+// crowded reports whether the bodies in counters are to stay known to the scheduler: there is a note
 // about them. The caller holds mu.
 func (m *Mailbox) crowded() bool {
 	x := m.fanned()

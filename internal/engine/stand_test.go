@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -58,7 +59,7 @@ func TestNobodyJoinsALineWhileABodyRuns(t *testing.T) {
 				return
 			default:
 			}
-			if _, ok := r.Take(engine.Mark(look)); ok {
+			if _, ok := r.Take(word.Mark(look)); ok {
 				n, j := r.Waiting(pass), r.Joined(pass)
 				linger(50)
 				bodies++

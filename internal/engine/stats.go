@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -53,7 +54,7 @@ func (m *Mailbox) measure(r *Request) {
 
 // wholly reports whether every start and evaluation is counted: the object counts those of
 // requests that find it idle, or these go through the scheduler like all others.
-func (c *Config) wholly() bool { return c.Counted || c.rest&slow != 0 && !c.hasLanes }
+func (c *Config) wholly() bool { return c.Counted || c.rest.Has(word.Slow) && !c.counts }
 
 // Stats returns the counts of an operation. It waits for no body.
 func (m *Mailbox) Stats(op int) mailbox.Stats {

@@ -2,24 +2,21 @@ package engine
 
 import "iter"
 
-// An object that is restarted waits until its children have ended, and they do not
-// end before their bodies have returned. To whoever looks for circles these bodies are
-// in the way of its requests, like one of its own: those of the children, and of theirs,
-// as the children wait for them.
+// An object that is restarted waits until its children have ended, and they do not end before their
+// bodies have returned. To the search for circles these bodies are in the way of its requests, like
+// one of its own: those of the children, and of theirs, as the children wait for them.
 //
 //	child.visit ──waits for──► parent.visit ──held up by──► the restart of parent
 //	     ▲                                                          │
 //	     └──────────────────────waits for───────────────────────────┘
 //
-// The circle may be closed by the body that begins to wait, like any other; it sees
-// the wait for the children as long as suspension.children is set. Or the wait for the
-// children closes it, which nobody can refuse: then the bodies are told that wait for
-// the object in such a circle (see closes). All of that happens under graph, so that one
-// of the two sees the other.
+// The circle may be closed by the body that begins to wait, like any other; it sees the wait for the
+// children as long as suspension.children is set. Or the wait for the children closes it, which cannot
+// be refused: then the bodies are told that wait for the object in such a circle (see closes). All of
+// that happens under graph, so that one of the two sees the other.
 //
-// A stop makes no such circle, as nobody waits at an object that has been stopped. That
-// an actor that is no object is among the children, Sluice does not know; nor what it
-// waits for.
+// A stop makes no such circle, as nothing waits at an object that has been stopped. An actor among
+// the children that is no object is not known, nor what it waits for.
 
 // Subtree is an object with those below it in the tree of supervision, as far as they are
 // objects and have not ended. A nil Subtree is that of an actor that is no object.
@@ -129,11 +126,11 @@ func (w wait) tell() { w.by.doom(w.err) }
 // they began: as it waits for the end of its children, or for what doubt is about. It returns
 // those that are still to be told. The caller holds graph.
 //
-// There was no circle before, so each leads through the object, and thus through a wait
-// for one of its requests by somebody that one of these is held up by, or is itself. When
-// these have ended there is none again.
+// There was no circle before, so each leads through the object, and thus through a wait for one of
+// its requests by a body that one of these requests is held up by, or by one of these. When these
+// waits have ended there is no circle again.
 func (m *Mailbox) closes() (told []wait) {
-	var all []edge // from bodies that somebody below is held up by, or is
+	var all []edge // from bodies below, and those that they are held up by
 	frames := map[*Frame]bool{}
 	boxes := map[*Mailbox]bool{m: true}
 	joins := map[*Join]bool{}

@@ -153,6 +153,29 @@ func (m *Mailbox) Renew(put func()) bool {
 	return true
 }
 
+// Lapse says that guards may have turned true by themselves, as time has passed: all that are waited
+// for are evaluated anew, as if the state had changed. It waits for no body. What has been found without
+// mu, by a request that is about to wait, is not reached by it: so that is not to be relied on.
+func (m *Mailbox) Lapse() {
+	m.mu.Lock()
+	k := m.queues.Load()
+	if s := m.suspended(); s != nil || k == nil || m.closed != nil && m.closed.over {
+		if s != nil {
+			s.renewed = true // they are evaluated when it is resumed
+		}
+		m.mu.Unlock()
+		return
+	}
+	owner := m.engage()
+	k.Hold()
+	k.Free(true)
+	m.changed()
+	m.mu.Unlock()
+	if owner {
+		m.workers().Dispatch(m)
+	}
+}
+
 // Resume lets requests start again that wait at a suspended object. They have kept
 // their places and ages. If the object is not suspended nothing changes.
 func (m *Mailbox) Resume() {

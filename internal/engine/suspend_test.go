@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 )
 
 // isClosed reports whether a channel is.
@@ -60,19 +61,19 @@ func TestASuspendedObjectIsQuietWhenTheLastBodyHasReturned(t *testing.T) {
 // for; one that comes later is not let in.
 func TestTheFastPathIsClosedToASuspendedObject(t *testing.T) {
 	r := newRoom(engine.Config{})
-	w, ok := r.Take(engine.Mark(tidy))
+	w, ok := r.Take(word.Mark(tidy))
 	require.True(t, ok)
 	quiet := r.Suspend()
 	require.False(t, isClosed(quiet))
-	require.False(t, r.Word.CompareAndSwap(w|engine.Mark(tidy), w), "it has to come to the scheduler")
+	require.False(t, r.Word.CompareAndSwap(w|word.Mark(tidy), w), "it has to come to the scheduler")
 	l := engine.Leaving{Op: tidy, Changed: true}
 	require.False(t, r.Look(&l))
 	r.Yield(l)
 	require.True(t, isClosed(quiet))
-	_, ok = r.Take(engine.Mark(tidy))
+	_, ok = r.Take(word.Mark(tidy))
 	require.False(t, ok)
 	r.Resume()
-	for _, ok := r.Take(engine.Mark(tidy)); !ok; _, ok = r.Take(engine.Mark(tidy)) {
+	for _, ok := r.Take(word.Mark(tidy)); !ok; _, ok = r.Take(word.Mark(tidy)) {
 	}
 	r.Yield(l)
 }

@@ -41,7 +41,7 @@ func (m *Mailbox) look() {
 		}
 	}
 	for _, r := range long {
-		r.reported = true // now, as those in lanes have one note
+		r.reported = true // now, as those in counters have one note
 	}
 	m.mu.Unlock()
 	for _, r := range m.waitsOf(long) {

@@ -1,0 +1,366 @@
+package activeobject
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// Option adjusts an object, or, through Type.Default, all objects of a type. Of
+// options that contradict each other the last one counts.
+type Option func(*settings)
+
+type settings struct {
+	name       string
+	order      order
+	ordered    bool // New has been given an order
+	maxBypass  int
+	bound      mailbox.Bound
+	patience   time.Duration
+	filters    *[]Interceptor
+	checked    bool
+	counted    bool
+	wrong      senseless // the first option that makes no sense
+	thread     thread
+	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
+	noFastPath bool
+	log        *func(mailbox.Event) // a pointer, to be comparable
+	audit      *Audit
+	place      *actor.Place // likewise; which actors supervise which
+	concurrent Concurrency
+	local      bool // see LocalLifecycle
+}
+
+type thread uint8
+
+const (
+	borrowed thread = iota
+	pooled
+	dedicated
+	given
+)
+
+// senseless says what is wrong with an option.
+type senseless struct{ option, reason string }
+
+// Named gives the object a name, under which it is known as an actor from the
+// start. The default is the name of its type and a number. A name contains no slash and no
+// control characters: see actor.ErrBadName. When the name of an object that has been stopped
+// is free again, says actor.NameError.
+func Named(name string) Option { return func(s *settings) { s.name = name } }
+
+// Under makes the object's actor a child of another one, which supervises it like
+// Supervised, by its own strategy, and is stopped and restarted without it no more:
+// the children of an actor end before it does.
+//
+// The parent is another object, or the context that a protoactor actor of the same
+// actor system has got with the message that it handles. A body may make children of
+// its own object. New fails with *actor.SpawnError if the parent has ended, is about to
+// end or, if it is an object, to be restarted, or belongs to another actor system; and
+// with *actor.NameError if it has a child of that name. A protoactor actor must make
+// none while it handles Restarting or Stopping: protoactor waits for them to end.
+//
+// The object must be made by NewFrom.
+func Under(parent actor.Spawner) Option {
+	return func(s *settings) {
+		place := s.at()
+		place.Guardian, place.Parent = nil, parent
+		if s.place = place; parent == nil {
+			s.wrong = senseless{"Under", "is given nil: pass an object, or the context of an actor"}
+		}
+	}
+}
+
+// Supervised gives the object a supervisor: the strategy decides what becomes of it
+// when it has failed, that is when a body or a guard has panicked or ended its
+// goroutine. (An error that a body returns is a result. A policy, a key function or
+// an interceptor's Queue knows nothing of the state, and a failure of it is none of
+// the object.) The request concerned fails at once, whatever is decided.
+//
+// Until it has been decided nothing starts; requests wait, and can be withdrawn.
+// What runs finishes before anything is done. Then the object is
+//
+//   - resumed: it goes on with its state as it is;
+//   - restarted: it gets a new state from its factory, and its children end. Requests
+//     that wait have kept their places and ages, and all guards are asked anew;
+//   - stopped: those that wait fail with a *StoppedError whose cause is the failure.
+//
+// To escalate a failure of an object that has no parent stops it. A failure that
+// befalls the object while another is undecided is covered by the same decision.
+//
+// The strategy gets as reason the *PanicError, *ExitError or *GuardError, and as
+// message an *actor.Invoke with the operation's name only. If the factory fails when
+// the object is to be restarted, that is a failure in turn: the reason is a
+// *RestartError, the message an *actor.Restart, and the old state is kept until it has
+// been decided. A strategy that panics has the object stopped. It may make children of
+// the object that it decides about; a call of the object would wait for the decision.
+//
+// The object must be made by NewFrom, and the strategy be comparable. Supervision is
+// protoactor's, and so Erlang's.
+func Supervised(strategy actor.Strategy) Option {
+	return func(s *settings) {
+		place := s.at()
+		place.Guardian, place.Parent = strategy, nil
+		if s.place = place; !actor.CanGuard(strategy) {
+			s.wrong = senseless{"Supervised", "needs a strategy that can be compared, such as protoactor's"}
+		}
+	}
+}
+
+// Supervising sets the strategy by which the object supervises its children. The
+// default is protoactor's: each is restarted for itself, but stopped if it fails
+// more than ten times within ten seconds. A strategy that panics has the child stopped.
+// It may make other children of the object; but the name of one that it stops is free
+// only when that has ended, so a child is replaced when its end is heard of.
+func Supervising(strategy actor.Strategy) Option {
+	return func(s *settings) {
+		place := s.at()
+		place.Children = strategy
+		if s.place = place; strategy == nil {
+			s.wrong = senseless{"Supervising", "is given nil: pass a strategy"}
+		}
+	}
+}
+
+// LocalLifecycle has the object refuse to be stopped, poisoned or watched from outside its
+// process: what protoactor's remote hands in from a peer that knows the object's name. A Stop,
+// Watch or Unwatch is logged then, and a PoisonPill answered, like a message that is no request.
+// Use it where peers are not trusted with the life of the object; a Watch with an address that
+// the peer has made up has this process connect there when the object ends.
+//
+// The object's own Stop and Close, its supervisor, its parent, and every actor, context and
+// System of the process stop, poison and watch it as ever; except that a *PoisonPill or *Stop that
+// is made by hand and sent as a message is refused. Whether its requests are admitted is
+// for an interceptor to say.
+func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
+
+// Borrowed makes the object run its bodies on the goroutines of its callers where
+// it can. That is the default, unless the type has another one.
+func Borrowed() Option { return func(s *settings) { s.thread = borrowed } }
+
+// Pooled makes the object run its bodies on the warm goroutines of its system,
+// one at a time, and never on a caller's.
+func Pooled() Option { return func(s *settings) { s.thread = pooled } }
+
+// Dedicated gives the object a goroutine of its own, on which all of its bodies
+// run: the thread-per-object model in its plain form. It ends with the object.
+func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
+
+// On makes the object run its bodies on the threads that the dispatcher lends, one
+// at a time, and never on a caller's: a pool that several objects share, a thread
+// with a context of its own, a test that plays them by hand. The dispatcher belongs
+// to the caller, which keeps it alive until the object has ended: its end, too, is
+// carried out there. A nil dispatcher fails New with *OptionError.
+//
+// A task is a turn of an object: it runs up to 256 bodies, those that can start. A
+// dispatcher with the method
+//
+//	Throughput() int
+//
+// says how many, from 1, before the object asks for another turn.
+//
+// A body that waits for another request lends its thread, so that a fixed number of threads does
+// not stand still when the bodies on them call each other: another turn runs meanwhile, on a warm
+// goroutine of the system. When the wait is over the body goes on at once, even if that makes one
+// more than there are threads. (Waiting by other means than Sluice's keeps the thread.) Where the
+// threads have a context of their own, so that no other goroutine may stand in for them, the
+// dispatcher has the method
+//
+//	Lends() bool
+//
+// and returns false. If all threads of such a one wait for what needs one of them, they do until
+// their contexts end.
+//
+// A synchronizer.Pool is such a dispatcher, too: objects of both kinds share its threads.
+func On(d actor.Dispatcher) Option {
+	if d == nil {
+		return wrong("On", "is given nil: pass a dispatcher")
+	}
+	if turnOn(d) < 0 {
+		return wrong("On", "is given a dispatcher with a Throughput of less than 1")
+	}
+	return func(s *settings) { s.thread, s.dispatcher = given, &d }
+}
+
+// ByArrival makes the object take requests in the order of their arrival. That is
+// the default, unless the type has another one.
+func ByArrival() Option { return ordered(order{}) }
+
+// Rotating makes the object take its operations in turn instead of by arrival;
+// within an operation requests still start in the order of arrival.
+func Rotating() Option { return ordered(order{policy: mailbox.Rotating}) }
+
+// LIFO makes the object take the latest arrival first.
+func LIFO() Option { return ordered(order{policy: mailbox.LIFO}) }
+
+// ByPriority makes the object take requests with a greater priority first, which
+// WithPriority gives them; among equals, by arrival. SetPriority changes that of a
+// waiting request.
+func ByPriority() Option { return ordered(order{policy: mailbox.Ranked, rank: byPriority}) }
+
+// ByDeadline makes the object take the request first whose context has the earliest
+// deadline; those without one last; among equals, by arrival.
+func ByDeadline() Option { return ordered(order{policy: mailbox.Ranked, rank: byDeadline}) }
+
+// Ordered makes the object take request a before request b if before says so;
+// among equals, by arrival. Before must be a strict weak order over what does not
+// change while they wait. If it panics the request that is to be placed, or both,
+// fail with *PolicyError. It is called with the scheduling exclusion held, so it
+// must be quick, and not call the object.
+func Ordered(before func(a, b *Candidate) bool) Option {
+	if before == nil {
+		return wrong("Ordered", "is given nil: pass a function that says which of two requests comes first")
+	}
+	return ordered(order{policy: engine.Ordered(before), views: true})
+}
+
+// Choosing makes the object take whichever request the function chooses, by its
+// index, of those that may start now, which come in the order of arrival. If it
+// panics, or returns no index, all of these fail with *PolicyError. It is called
+// with the scheduling exclusion held, like that of Ordered. Every start costs a look
+// at all that may start.
+func Choosing(choose func(eligible []*Candidate) int) Option {
+	if choose == nil {
+		return wrong("Choosing", "is given nil: pass a function that returns the index of the request to start")
+	}
+	return ordered(order{policy: engine.Choosing(choose), views: true})
+}
+
+func ordered(o order) Option { return func(s *settings) { s.order, s.ordered = o, true } }
+
+// Fixed makes an order, such as LIFO(), one that cannot be changed: if an option before it
+// orders requests, too, New fails with *OptionError. It is for constructors of objects to whose
+// meaning the order belongs, and which hand on options of their users.
+func Fixed(order Option) Option {
+	if order == nil {
+		return wrong("Fixed", "is given nil: pass an order, such as ByArrival")
+	}
+	return func(s *settings) {
+		if s.ordered {
+			wrong("an order of requests", "is given to an object that has one of its own, which is a part of what it is: leave it out")(s)
+		}
+		order(s)
+	}
+}
+
+// MaxBypass bounds how often a later request may start while a waiting one's
+// guard is open; then nothing starts before it. With the default order, that of
+// arrival, it never happens at all, but at a Synchronizer. The bound must be at least 1.
+func MaxBypass(n int) Option {
+	return func(s *settings) {
+		s.maxBypass = n
+		if n < 1 {
+			s.maxBypass = -1
+		}
+	}
+}
+
+// Bounded lets no more than n requests wait at the object; those at all of its
+// operations count. A request that can start at once is never turned away. The
+// bound must not be negative; 0 lets no request wait.
+func Bounded(n int, overflow Overflow) Option {
+	switch {
+	case n < 0:
+		return wrong("Bounded", fmt.Sprintf("is given the bound %d: it must not be negative", n))
+	case overflow < Refuse || overflow > Wait:
+		return wrong("Bounded", "is not told what to do with one too many: pass Refuse, DropOldest or Wait")
+	}
+	return func(s *settings) { s.bound = mailbox.Bound{Max: n, Overflow: overflow} }
+}
+
+// Unbounded lets any number of requests wait at the object. That is the default,
+// unless the type has another one. The bounds of its operations stay.
+func Unbounded() Option { return func(s *settings) { s.bound = mailbox.Bound{} } }
+
+// Event is a line of an object's log: see Logged.
+type Event = mailbox.Event
+
+// Logged makes the object tell its scheduler's log to the given function: what
+// arrives, what guards answer, what starts, ends and leaves, in order. It is
+// called with the scheduling exclusion held, so it must be quick, not panic, and
+// not call the object. A request that finds the object idle is logged only if another one
+// comes while it runs, or it is inspected; add WithoutFastPath to see all. A function that several
+// objects are given must bear their calling it at the same time.
+func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
+
+// Intercept adds interceptors to an object. Its requests do not take the fast path,
+// nor run on the goroutines of other callers. A panic of Queue or Run fails the
+// request with a *PanicError; one of Done is logged.
+func Intercept(interceptors ...Interceptor) Option {
+	return func(s *settings) {
+		all := slices.Clone(interceptors) // the caller's may change later
+		if s.filters != nil {
+			all = slices.Concat(*s.filters, interceptors)
+		}
+		s.filters = &all
+	}
+}
+
+// Counted makes the object count every request, those that find it idle included,
+// and measure how long requests wait before they start; see Stats. It costs a few
+// nanoseconds for every call and a look at the clock for those that wait.
+func Counted() Option { return func(s *settings) { s.counted = true } }
+
+// Watchdog makes the object's system log, once, every request that has waited for d,
+// with the explanation of its wait; and every body that has run for d, once it has been
+// seen twice: after between d and 2d, with what it waits for in other objects. D must be
+// positive.
+func Watchdog(d time.Duration) Option {
+	if d <= 0 {
+		return wrong("Watchdog", fmt.Sprintf("is given %v: it must be positive", d))
+	}
+	return func(s *settings) { s.patience = d }
+}
+
+// Audited makes the object compare its state before and after every guard that is
+// asked and every body of a function, ask each guard a second time to see whether
+// the answer is the same, and each key function of a family. Requests about which it
+// finds something fail with an *ImpureError; those that wait for an impure guard
+// over the state, all of them. It includes Checked. Such an object has no fast path,
+// and the price is that of the fingerprints: it is for tests, where the package
+// objecttest has it with a fingerprint for any state.
+//
+// A function that changes the state under cover of a lock of its own is found too:
+// it may be right, but the guards are not evaluated again.
+func Audited(a Audit) Option {
+	if a.Fingerprint == nil {
+		return wrong("Audited", "is given no Fingerprint: pass a function that describes the state")
+	}
+	return func(s *settings) { s.audit, s.checked = &a, true }
+}
+
+// Checked makes the object ask the guards, too, that by the declarations of Opens
+// nothing can have opened. Requests that are found open fail with an
+// *UndeclaredError, which names the operation that opened them. It is for tests.
+func Checked() Option { return func(s *settings) { s.checked = true } }
+
+// WithoutFastPath sends every request through the scheduler, also those that find
+// the object idle. The answers are the same, only slower; tests use it.
+func WithoutFastPath() Option { return func(s *settings) { s.noFastPath = true } }
+
+// Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
+// The default of a type (Type.Default) says how those of its objects run that are
+// Synchronizers: it makes none one, as a declaration is for every model.
+func Concurrent(change func(*Concurrency)) Option {
+	return func(s *settings) {
+		change(&s.concurrent)
+		s.concurrent.On = true
+	}
+}
+
+// Wrong is an option that fails New with an *OptionError: for packages that have options
+// of their own.
+func Wrong(option, reason string) Option { return wrong(option, reason) }
+
+// wrong is an option that fails New.
+func wrong(option, reason string) Option {
+	return func(s *settings) {
+		if s.wrong == (senseless{}) {
+			s.wrong = senseless{option, reason}
+		}
+	}
+}
