@@ -105,8 +105,12 @@ type Config struct {
 	// r, and perhaps about others. It is called with mu held.
 	Failed func(host Host, r *Request, err error)
 
-	rest    word.Word      // the word of an object that nobody owns, and at which nobody waits
-	parks   []word.Word    // per operation: what those that wait for it add to that
+	rest word.Word // the word of an object that nobody owns, and at which nobody waits
+	// What the requests that wait for an operation have the word say: of plain ones, of which the fast
+	// path evaluates the guard, that they wait; of the others one thing more.
+	plain         uint64
+	recheck, slow guards.Set
+
 	bounded bool           // some waiting queue is
 	noted   bool           // something is noted of each request: what its policy wants to know, when to look after it, or from inside of whom it is called
 	shared  []word.Counter // per operation: its counter, if there is a Fan
@@ -174,18 +178,19 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	c.bounded = c.Rules.Bound.Overflow != mailbox.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
 	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // the threads of a Fan may be an object's
-	c.parks = make([]word.Word, len(c.Rules.Operations))
+	n := len(c.Rules.Operations)
+	c.recheck, c.slow = guards.NewSet(n), guards.NewSet(n)
 	for op, o := range c.Rules.Operations {
 		c.bounded = c.bounded || o.Bound.Overflow != mailbox.Unbounded
 		switch {
 		case op < 64 && plain(op):
-			c.parks[op] = word.Parked // the fast path asks
+			c.plain |= 1 << op
 		case o.Looks&(guards.AtWaiting|guards.AtTime) != 0:
 			// The scheduler is to see every arrival: it counts, or finds the guard true before those
 			// that wait for the same time have been told that it has come.
-			c.parks[op] = word.Parked | word.Slow
+			c.slow.Add(op)
 		default:
-			c.parks[op] = word.Parked | word.Recheck
+			c.recheck.Add(op)
 		}
 	}
 	return c
@@ -435,46 +440,12 @@ func (m *Mailbox) engage() (owner bool) {
 }
 
 // release gives the object back. The caller owns it, holds mu, and has been told
-// by the scheduler that nothing can start. While held is set nobody but the holder
+// by the scheduler that nothing can start. While held is set nothing but the holder
 // of mu writes the word, so that a store is enough.
 func (m *Mailbox) release() {
 	w := m.rest()
-	var watched uint64
-	var carrier *Request
-	if k := m.queues.Load(); k != nil { // or else nobody has ever waited
-		inside := k.Inside()
-		for op := inside.Next(0); op >= 0; op = inside.Next(op + 1) {
-			parks := m.config.parks[op]
-			if parks != word.Parked && op == m.config.Carried-1 && !w.Has(word.Parked) && inside.Next(op+1) < 0 && m.carried(op, &carrier) {
-				parks = word.Parked // the only one
-			}
-			if w |= parks; parks == word.Parked {
-				watched |= 1 << op
-			}
-		}
-		for op := 0; k.AtDoor() && op < len(m.config.parks); op++ {
-			// As inside: nothing runs, and nothing can start, so that they wait for their
-			// guards, or behind the head of a line whose parks says that.
-			if !k.AtDoorOf(op) {
-				continue
-			}
-			parks := m.config.parks[op]
-			if w |= parks; parks == word.Parked {
-				watched |= 1 << op
-			}
-		}
-		if k.Threadless() != nil {
-			w |= word.Parked | word.Recheck
-		}
-	}
-	// Where nobody waits nobody looks at the set. But a guard that requests carry is
-	// not kept longer than they are.
-	if old := m.watched; old != watched && (w.Has(word.Parked) || old>>(uint(m.config.Carried)-1)&1 != 0) {
-		m.watched = watched // before the word: see there
-		m.host.Watch(watched)
-	}
-	if carrier != nil {
-		m.host.WatchGuard(carrier)
+	if k := m.queues.Load(); k != nil { // or else nothing has ever waited
+		w = m.park(w, k)
 	}
 	if m.config.Fan != nil {
 		w = m.setShared(w)
@@ -483,6 +454,57 @@ func (m *Mailbox) release() {
 	if m.closed != nil || m.extras.Load() != nil {
 		m.released()
 	}
+}
+
+// park adds to the word what is to be said of the requests that wait, and has the host keep the
+// guards that the fast path evaluates for them. Those in the overflow queue are as the admitted
+// ones: nothing runs, and nothing can start, so that they wait for their guards, or behind the
+// head of a line of which the same is said.
+func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
+	c, in := m.config, k.Inside()
+	if k.AtDoor() {
+		in = slices.Clone(in)
+		for op := range c.Rules.Operations {
+			if k.AtDoorOf(op) {
+				in.Add(op)
+			}
+		}
+	}
+	watched, carrier := uint64(0), (*Request)(nil)
+	for i, ops := range in {
+		if ops == 0 {
+			continue
+		}
+		w |= word.Parked
+		if i == 0 {
+			watched = ops & c.plain
+		}
+		if ops&c.recheck[i] != 0 {
+			w |= word.Recheck
+		}
+		if ops&c.slow[i] != 0 {
+			w |= word.Slow
+		}
+	}
+	if w.Has(word.Recheck) && c.Carried > 0 {
+		if carrier = m.carried(k, in); carrier != nil {
+			w &^= word.Recheck
+			watched = 1 << (c.Carried - 1)
+		}
+	}
+	if k.Threadless() != nil {
+		w |= word.Parked | word.Recheck
+	}
+	// Where nothing waits nothing looks at the set. But a guard that requests carry is
+	// not kept longer than they are.
+	if old := m.watched; old != watched && (w.Has(word.Parked) || old>>(uint(c.Carried)-1)&1 != 0) {
+		m.watched = watched // before the word: see there
+		m.host.Watch(watched)
+	}
+	if carrier != nil {
+		m.host.WatchGuard(carrier)
+	}
+	return w
 }
 
 // released says that the object has been given back, where that is of interest.
@@ -510,15 +532,18 @@ func (m *Mailbox) waits() bool {
 	return k != nil && k.Waits()
 }
 
-// carried reports whether those who wait for an operation all carry one guard, and a
-// plain one, and returns one of them.
-func (m *Mailbox) carried(op int, carrier **Request) bool {
-	r := m.scheduler().Only(op)
-	if r == nil || !m.host.Carries(r.Record.(*Request)) {
-		return false
+// carried returns one of the requests that wait, if they all carry one guard, and a plain one; or
+// nil.
+func (m *Mailbox) carried(k *mailbox.Scheduler, in guards.Set) *Request {
+	op := m.config.Carried - 1
+	if in.Next(0) != op || in.Next(op+1) >= 0 || k.AtDoor() {
+		return nil
 	}
-	*carrier = r.Record.(*Request)
-	return true
+	r := k.Only(op)
+	if r == nil || !m.host.Carries(r.Record.(*Request)) {
+		return nil
+	}
+	return r.Record.(*Request)
 }
 
 // next returns the next request to start, or to fail with err, or nil if nothing
