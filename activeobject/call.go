@@ -177,10 +177,11 @@ const (
 // tries reports whether the request does not wait.
 func (how mode) tries() bool { return how == trying || how == attempting }
 
-// callState is what there is to say of a request while a goroutine makes it.
+// callState is what there is to say of a request that has come by message, while a goroutine makes
+// it.
 type callState struct {
-	posted bool // it is on its way, or has ended since; if it came by message it sees to the reply
-	letter      // the message that it came by
+	letter
+	posted bool // the request is on its way, or has ended since, and sees to the reply
 	over   bool // its body has returned result and err: see keep
 	result any
 	err    error
@@ -190,6 +191,13 @@ type callState struct {
 // failed. The goroutine that has run it is about to give the object back, and, serving others, may
 // lend itself to a body that ends it; or the guard has ended it. The reply is due all the same.
 func (s *callState) keep(result any, err error) { s.over, s.result, s.err = true, result, err }
+
+// post notes that the request is about to be handed in, or was not taken. The state may be nil.
+func (s *callState) post(posted bool) {
+	if s != nil {
+		s.posted = posted
+	}
+}
 
 // How far the goroutine has come that has taken an object.
 const (
@@ -288,9 +296,10 @@ func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 //go:noinline
 func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, falsePart string, how mode, s *callState) (r R, c *request, err error) {
 	c = requestOf(op, ctx, &o.core, arg, how)
-	var own callState
-	s = c.state(s, &own)
-	if c.arrive(ctx, falsePart, how, nil, s); s.posted {
+	if s != nil {
+		c.with().letter = s.letter
+	}
+	if c.arrive(ctx, &op.info, falsePart, how, nil, s) {
 		return r, c, nil
 	}
 	r, err = outcome(op, c)
@@ -304,10 +313,11 @@ func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T]
 //go:noinline
 func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, q *requeue, how mode, s *callState) (r R, c *request, err error) {
 	c = requestOf(op, ctx, &o.core, arg, how)
-	var own callState
-	s = c.state(s, &own)
+	if s != nil {
+		c.with().letter = s.letter
+	}
 	var ran engine.Turns
-	if c.onward(ctx, w, q, how, &ran, s); s.posted {
+	if c.onward(ctx, w, q, how, &ran, s) {
 		return r, c, nil
 	}
 	r, err = outcome(op, c)

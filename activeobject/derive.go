@@ -352,8 +352,9 @@ func invoke(prototype typed, x any) typed { return prototype.act(bindArgument, x
 
 // applied runs the body of the prototype's operation on a state, which is a *T, and returns
 // its result.
-func applied(prototype typed, state any, ctx context.Context, argument any) (any, error) {
-	return invoke(prototype, argument).apply(state, ctx, nil)
+func applied(prototype typed, state any, ctx context.Context, argument any) (result any, err error) {
+	err = invoke(prototype, argument).apply(state, ctx, &result)
+	return result, err
 }
 
 // erasedGuard returns the operation's guard as one that takes any argument.

@@ -21,9 +21,8 @@ type typed interface {
 	// evaluate evaluates the guard, and returns the part of it that is false. It is given
 	// the object, a *host[T], or a state, a *T; and so is apply.
 	evaluate(at any) (falsePart string)
-	// apply runs the body. It writes the result to place, if that is a *R, and else
-	// returns it.
-	apply(at any, ctx context.Context, place any) (result any, err error)
+	// apply runs the body, and writes the result to place, which is a *R or an *any.
+	apply(at any, ctx context.Context, place any) error
 	// act does what is done less often.
 	act(do verb, x any) any
 	// answer carries out the operation for a message, and reports false if the argument is of
@@ -37,7 +36,7 @@ func (i *invocation[T, A, R]) evaluate(at any) (falsePart string) {
 	return i.op.evaluate(stateOf[T](at), i.arg)
 }
 
-func (i *invocation[T, A, R]) apply(at any, ctx context.Context, place any) (result any, err error) {
+func (i *invocation[T, A, R]) apply(at any, ctx context.Context, place any) (err error) {
 	var r R
 	if state := stateOf[T](at); i.op.leaf != nil {
 		r, err = i.op.leaf(state, i.arg)
@@ -46,9 +45,10 @@ func (i *invocation[T, A, R]) apply(at any, ctx context.Context, place any) (res
 	}
 	if p, ok := place.(*R); ok {
 		*p = r
-		return nil, err
+	} else {
+		*place.(*any) = r
 	}
-	return r, err
+	return err
 }
 
 func (i *invocation[T, A, R]) answer(ctx context.Context, o *core, l letter) (accepted bool) {

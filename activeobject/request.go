@@ -97,16 +97,6 @@ func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *core
 	return c
 }
 
-// state makes the request one that comes by the message of a state, and returns that; or its own, if
-// there is none.
-func (c *request) state(s, own *callState) *callState {
-	if s == nil {
-		return own
-	}
-	c.with().letter = s.letter
-	return s
-}
-
 // outcome returns what has come of the request, which has ended or was not taken, and puts back
 // the record, which then pins neither argument nor result.
 func outcome[T, A, R any](op *Operation[T, A, R], c *request) (R, error) {
@@ -261,11 +251,7 @@ func (c *request) run(in typed, o *core, ctx context.Context) {
 
 // apply runs the body of an invocation, in an object, and writes its result to the request's.
 func (c *request) apply(in typed, o *core, ctx context.Context) error {
-	result, err := in.apply(o.box.Host(), ctx, c.pending.Place)
-	if result != nil {
-		c.keep(result)
-	}
-	return err
+	return in.apply(o.box.Host(), ctx, c.pending.Place)
 }
 
 // goesOn reports whether the request, whose body has returned an error, has another
@@ -331,23 +317,24 @@ func (c *request) Recycle() {
 	c.free()
 }
 
-// arrive makes the request at its object, through the interceptors of that, and the scheduler. A
-// call has ended when it returns; of others the state says whether the request is on its way. If
-// falsePart is not empty the calling goroutine has taken the object, and found the guard false;
-// the object is given back. Ran is nil for a request that has not been requeued.
-func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *engine.Turns, s *callState) {
+// arrive makes the request, which is for the operation, at its object, through the interceptors of
+// that, and the scheduler. A call has ended when it returns; of others it reports whether the
+// request is on its way, or has ended since. If falsePart is not empty the calling goroutine has
+// taken the object, and found the guard false; the object is given back. Ran is nil for a request
+// that has not been requeued, and the state for one that has not come by message.
+func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart string, how mode, ran *engine.Turns, s *callState) (posted bool) {
 	if c.o.class.filters != nil {
-		f, err := c.in.info().pass(ctx, c.o, c.in)
+		f, err := op.pass(ctx, c.o, c.in)
 		if err != nil {
 			c.pending.Err = err
 			c.begun = true // an interceptor has dealt with it
-			return
+			return false
 		}
 		if ctx, c.with().filtered = f.ctx, f; how >= sending && ctx.Done() != nil {
 			c.pooled = false // the watch over its context may act late
 		}
 	}
-	now, op := engine.Now(), c.in.info()
+	now := engine.Now()
 	if falsePart != "" && (op.looks&guards.AtTime != 0 || !engine.Tamed(ctx)) {
 		// Before ctx is asked anything. And a guard over time is evaluated again, by the scheduler: its time
 		// may have come since, and the guards have been evaluated for that already.
@@ -362,12 +349,11 @@ func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *e
 				c.optional.filtered = nil
 			}
 			c.Fail(failed(ran, err))
-			return
+			return false
 		}
 	}
 	if how >= sending {
-		c.post(ctx, falsePart, how, now, s)
-		return
+		return c.post(ctx, falsePart, how, now, s)
 	}
 	r := &c.pending.Request
 	if ran != nil {
@@ -388,6 +374,7 @@ func (c *request) arrive(ctx context.Context, falsePart string, how mode, ran *e
 	if c.optional != nil {
 		c.optional.filtered.done(c.pending.Err)
 	}
+	return false
 }
 
 // failed returns the error of a request that fails because of the cause, after the turns, if there
@@ -399,19 +386,21 @@ func failed(ran *engine.Turns, cause error) error {
 	return ran.Failed(cause)
 }
 
-// post hands in a request that nothing waits for here.
-func (c *request) post(ctx context.Context, falsePart string, how mode, now time.Duration, s *callState) {
+// post hands in a request that nothing waits for here, and reports whether it was taken.
+func (c *request) post(ctx context.Context, falsePart string, how mode, now time.Duration, s *callState) bool {
 	c.charge(ctx, how)
-	s.posted = true
+	s.post(true)
 	if falsePart != "" {
 		c.o.box.PostHeld(ctx, &c.pending.Request, falsePart, now)
-		return
+		return true
 	}
 	if err := c.o.box.Post(ctx, &c.pending.Request, now); err != nil {
-		s.posted = false
+		s.post(false)
 		c.filtered().done(err)
 		c.pending.Err = err
+		return false
 	}
+	return true
 }
 
 // charge puts the record of a request that came by message in charge of the reply,

@@ -209,11 +209,11 @@ const sentTurns = 16
 
 // onward carries on with the request, whose body, run by the calling goroutine, has
 // asked for a requeue. The goroutine has the object, in which it found the word w, and
-// gives it back here. A call has ended when onward returns; of others the state says whether the
-// request is on its way.
+// gives it back here. A call has ended when onward returns; of others it reports whether the
+// request is on its way, or has ended since.
 //
 // A call goes to another object on its own goroutine, from here.
-func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode, ran *engine.Turns, s *callState) {
+func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode, ran *engine.Turns, s *callState) (posted bool) {
 	in, at := c.in, c.o
 	c.begun = true
 	for last := c.current(); q != nil; {
@@ -231,7 +231,7 @@ func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode,
 		t, err := c.next(q, o)
 		if err != nil || !c.travels(tame, q, t.o, how) {
 			l.Lend = engine.Outside(tame)
-			c.wait(tame, l, ran, q, how, s)
+			posted = c.wait(tame, l, ran, q, how, s)
 			break
 		}
 		o.leave(l) // without lending itself, as it has yet to go on
@@ -239,9 +239,10 @@ func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode,
 		last, c.in, c.o = t, t.in, t.o
 		w, q = c.enter(ctx, t.op, how, ran, s)
 	}
-	if !s.posted { // or else the record is not ours any more; and the request has not travelled
+	if !posted { // or else the record is not ours any more; and the request has not travelled
 		c.in, c.o = in, at
 	}
+	return posted
 }
 
 // leaving says how a goroutine leaves the object in which it has run the turn, without lending
@@ -365,8 +366,9 @@ func (c *request) travels(ctx context.Context, q *requeue, to *core, how mode) b
 }
 
 // wait makes the request wait for a requeue. The calling goroutine has the object, in which the
-// body has run, and gives it back here.
-func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns, q *requeue, how mode, s *callState) {
+// body has run, and gives it back here. Wait reports whether the request is on its way, or has ended
+// since.
+func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns, q *requeue, how mode, s *callState) (posted bool) {
 	o, r, now := c.o, &c.pending.Request, engine.Now()
 	c.prepare(c.in.info(), how, now)
 	c.charge(ctx, how)
@@ -389,8 +391,9 @@ func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns,
 			c.pending.Err = nil
 		}
 	case how >= sending:
-		s.posted = true
+		s.post(true)
 		o.box.PostOn(ctx, r, l, now)
+		return true
 	default:
 		returned := false
 		defer func() {
@@ -402,6 +405,7 @@ func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns,
 		returned = true
 		c.filtered().done(c.pending.Err)
 	}
+	return false
 }
 
 // enter makes the request at its object, to which it has come for the operation. If it returns a
@@ -425,7 +429,7 @@ func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *e
 	case taken:
 		return w, c.perform(ctx, op, w, how, ran, s)
 	default:
-		c.arrive(ctx, "", how, ran, s)
+		c.arrive(ctx, op, "", how, ran, s)
 	}
 	return 0, nil
 }
@@ -449,7 +453,7 @@ func (c *request) perform(ctx context.Context, op *operationInfo, w word.Word, h
 				op.putBack(c.o)
 				c.pending.Err = errNotNow
 			default:
-				c.arrive(ctx, falsePart, how, ran, s)
+				c.arrive(ctx, op, falsePart, how, ran, s)
 			}
 			return nil
 		}

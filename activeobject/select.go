@@ -247,10 +247,9 @@ func (c *choice) snatch(ctx context.Context) (made, unsure bool) {
 		return false, false
 	}
 	var ran engine.Turns
-	var s callState
 	r := c.record()
-	if q := r.perform(ctx, c.op, w, selecting, &ran, &s); q != nil {
-		r.onward(ctx, w, q, selecting, &ran, &s)
+	if q := r.perform(ctx, c.op, w, selecting, &ran, nil); q != nil {
+		r.onward(ctx, w, q, selecting, &ran, nil)
 	}
 	err := r.pending.Err
 	if err == errNotNow {
@@ -276,10 +275,9 @@ func (c *choice) try(ctx context.Context) (made bool, err error) {
 		return true, nil
 	}
 	var ran engine.Turns
-	var s callState
 	r := c.record()
-	if w, q := r.enter(ctx, c.op, attempting, &ran, &s); q != nil {
-		r.onward(ctx, w, q, attempting, &ran, &s)
+	if w, q := r.enter(ctx, c.op, attempting, &ran, nil); q != nil {
+		r.onward(ctx, w, q, attempting, &ran, nil)
 	}
 	err, begun := r.pending.Err, r.begun
 	c.put(r)

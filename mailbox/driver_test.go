@@ -238,7 +238,8 @@ func (w *world) newCall() *call {
 
 func (w *world) arrive() {
 	c := w.newCall()
-	if w.come(c) || w.join(c) {
+	if !w.k.Runs() && w.stable && w.src.choose(2, "comes") == 1 {
+		w.come(c)
 		return
 	}
 	w.input()
@@ -250,46 +251,55 @@ func (w *world) arrive() {
 	if got := int(c.request.Arrival()); got != c.arrival {
 		w.fatalf("arrival number %d, want %d", got, c.arrival)
 	}
-	w.refute(c)
 }
 
-// calm says whether nobody is to be considered first, whoever comes inside.
-func (w *world) calm() bool {
-	watchful := slices.ContainsFunc(w.conds, func(c condition) bool { return c.looks&guards.AtWaiting != 0 })
-	bounded := slices.ContainsFunc(w.rules.Operations, func(o mailbox.Operation) bool { return o.Bound.Overflow != 0 })
-	return !watchful && !w.closed && !w.ref.held && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 &&
-		!bounded && w.rules.Bound.Overflow == 0 && !w.ref.within()
-}
-
-// come: nobody has the object, and nothing has happened since nobody could start.
-func (w *world) come(c *call) bool {
-	if w.k.Runs() || !w.stable || w.src.choose(2, "comes") == 0 {
-		return false
+// come is an arrival at an object that is free, by a caller that may have evaluated the guard.
+func (w *world) come(c *call) {
+	falsePart := ""
+	if !c.try && w.rules.Operations[c.op].Guard != "" && w.src.choose(2, "known") == 1 {
+		if part, err := w.evaluate(c, w.k.Waiting); err == nil {
+			falsePart = part
+		}
 	}
-	w.logf("come %s", w.nameOf(c.request))
+	known := falsePart != ""
+	settles := w.quiet && (known && w.joins(c) || !known && w.plain(c))
+	w.logf("come op %d key %d rank %d patient %v, known %q", c.op, c.key, c.rank, c.patient, falsePart)
 	w.calls = append(w.calls, c)
-	come, waits := w.k.Come(c.request)
-	if want := w.quiet && w.plain(c); come != want {
-		w.fatalf("operation %d comes: %v, want %v", c.op, come, want)
-	}
-	if !come {
-		w.calls = w.calls[:len(w.calls)-1]
-		return false
-	}
+	waits := w.k.Come(c.request, falsePart)
 	w.input()
 	w.look()
-	w.ref.arrive(c)
-	w.logf("came: %s", w.name(c))
+	switch {
+	case known && waits:
+		w.ref.join(c)
+	default:
+		if w.ref.arrive(c); known {
+			w.ref.refuted(c)
+		}
+	}
+	if known {
+		w.hear(c, told{falsePart: falsePart, version: w.version, refuted: !waits})
+	}
+	w.logf("came: %s, waits: %v", w.name(c), waits)
 	if !waits {
-		w.next()
-		return true
+		if w.next(); settles && w.stable {
+			w.fatalf("all have to wait, and Come does not say so")
+		}
+		return
 	}
 	if r, err := w.ref.next(); r != nil {
 		w.fatalf("all have to wait; the reference says %s, %v", w.name(r), err)
 	}
 	w.stable, w.quiet = true, true
 	w.checkRest()
-	return true
+}
+
+// joins says whether a request waits whose guard is known to be false, without more ado.
+func (w *world) joins(c *call) bool {
+	watchful := slices.ContainsFunc(w.conds, func(c condition) bool { return c.looks&guards.AtWaiting != 0 })
+	bounded := slices.ContainsFunc(w.rules.Operations, func(o mailbox.Operation) bool { return o.Bound.Overflow != 0 })
+	within := w.rules.Policy != nil && w.rules.Policy.Within
+	return !watchful && !w.closed && !w.ref.held && len(w.ref.gate) == 0 && len(w.ref.failed) == 0 &&
+		!bounded && w.rules.Bound.Overflow == 0 && !within && !w.rules.Operations[c.op].HeadOfLine
 }
 
 // plain says whether there is no more to know of the line that c joins, and nobody outside.
@@ -306,36 +316,6 @@ func (w *world) plain(c *call) bool {
 		!o.Family && (o.Looks&guards.AtArgument == 0 || o.HeadOfLine)
 }
 
-// join: whoever had taken the object for this request has asked its guard, and
-// leaves it to wait without asking for the next one.
-func (w *world) join(c *call) bool {
-	if c.try || w.k.Runs() || !w.stable || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "joins") == 0 {
-		return false
-	}
-	falsePart, err := w.evaluate(c, w.k.Waiting)
-	if falsePart == "" || err != nil {
-		return false
-	}
-	joined := w.k.Join(c.request, falsePart)
-	o := w.rules.Operations[c.op]
-	want := w.calm() && !o.HeadOfLine
-	if joined != want {
-		w.fatalf("operation %d joins: %v, want %v", c.op, joined, want)
-	}
-	if !joined {
-		return false
-	}
-	w.calls = append(w.calls, c)
-	for _, x := range w.cursors {
-		x.undisturb = false
-	}
-	w.quiet = false
-	w.ref.join(c)
-	w.logf("join %s", w.name(c))
-	w.hear(c, told{falsePart: falsePart, version: w.version})
-	return true
-}
-
 func (w *world) hear(c *call, said told) {
 	switch {
 	case w.own(c.op):
@@ -345,21 +325,6 @@ func (w *world) hear(c *call, said told) {
 	case !said.refuted: // one at the gate has no line
 		w.told[line{c.op, c.key}] = said
 	}
-}
-
-// refute: whoever had taken the object for this request has asked its guard.
-func (w *world) refute(c *call) {
-	if c.try || w.k.Runs() || w.ref.held || c.request.State() != mailbox.StateAtGate || w.rules.Operations[c.op].Guard == "" || w.src.choose(2, "refuted") == 0 {
-		return
-	}
-	falsePart, err := w.evaluate(c, w.k.Waiting)
-	if falsePart == "" || err != nil {
-		return
-	}
-	w.logf("  refuted")
-	w.k.Refuted(c.request, falsePart)
-	w.ref.refuted(c)
-	w.hear(c, told{falsePart: falsePart, version: w.version, refuted: true})
 }
 
 func (w *world) input() {

@@ -168,10 +168,10 @@ func (q *queue) unwatched() {
 	}
 }
 
-// Refuted says that the guard of r, which has just arrived, has been asked and
-// is false. Nothing runs that may have changed the state since.
-func (s *Scheduler) Refuted(r *Request, falsePart string) {
-	switch q := &s.queues[r.Op]; {
+// refuted records that the guard of r, which has just arrived, has been evaluated and is false.
+// Nothing runs that may have changed the state since.
+func (s *Scheduler) refuted(q *queue, r *Request, falsePart string) {
+	switch {
 	case q.shared:
 		s.log(Answered, r.Op, nil, falsePart)
 		s.set(q, &q.result, falsePart)

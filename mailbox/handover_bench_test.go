@@ -18,8 +18,8 @@ func BenchmarkHandOver(b *testing.B) {
 	}, always{})
 	r := &mailbox.Request{}
 	for b.Loop() {
-		if !k.Join(r, "even") {
-			b.Fatal("it could not join")
+		if !k.Come(r, "even") {
+			b.Fatal("it does not have to wait")
 		}
 		k.Begin(1)
 		k.End(1, nil)

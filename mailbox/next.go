@@ -210,46 +210,43 @@ func (s *Scheduler) admitLone(r *Request) *Request {
 	return s.first(q, &q.in, evaluate) // the others are closed
 }
 
-// Come is Arrive and Next in one for a request that finds everything quiescent, if it joins a line
-// of which there is no more to know, by a caller that has the object to itself and has run
-// nothing. It reports whether the request has come, and whether it, like all others, has to wait;
-// if it has come and that is not so, Next says which starts, or has failed. If it has not come
-// nothing has been done.
-func (s *Scheduler) Come(r *Request) (come, waits bool) {
-	q := &s.queues[r.Op]
-	if !q.bare || r.Try || !s.unchanged() || !s.calm() {
-		return false, false
+// Come is Arrive for a caller that has the object to itself, and asks Next then. If it reports that
+// all wait, as before, and r with them, Next would return nil, and need not be asked. FalsePart is
+// what the guard of r has said, if that has been evaluated since the state last changed, and is
+// false; else it is empty.
+//
+// Nothing can have started before r. So it can be admitted at once, and its guard evaluated, if
+// nothing else has a say in it: see queue.joins and queue.bare.
+func (s *Scheduler) Come(r *Request, falsePart string) (waits bool) {
+	q, known := &s.queues[r.Op], falsePart != ""
+	alone := q.bare && s.simple
+	if known {
+		alone = q.joins
+	}
+	if !alone || r.Try || s.rested != s.inputs() || !s.calm() {
+		s.Arrive(r)
+		if known {
+			s.refuted(q, r, falsePart)
+		}
+		return false
 	}
 	s.register(r)
 	s.enter(r, one|isAdmitted)
 	switch {
+	case known:
+		s.refuted(q, r, falsePart)
 	case s.watchful && s.admitted.n > 1:
 		if s.pick() != nil {
-			return true, false
+			return false
 		}
 	case !s.watchful && q.in.first != r: // the first cannot start, as before
 	case s.first(q, &q.in, evaluate) != nil:
-		return true, false
-	}
-	if s.failed.first != nil {
-		return true, false
-	}
-	s.quiescent()
-	return true, true
-}
-
-// Join is Arrive and Next in one for a request whose guard has been asked, and is
-// false, by a caller that has the object to itself. It reports false, and does
-// nothing, if another request has to be considered first.
-func (s *Scheduler) Join(r *Request, falsePart string) bool {
-	if !s.queues[r.Op].joins || !s.calm() {
 		return false
 	}
-	s.register(r)
-	s.hasToWait(r)
-	s.enter(r, one|isAdmitted)
-	s.older = s.entered
-	s.Refuted(r, falsePart)
+	if s.failed.first != nil {
+		return false
+	}
+	s.quiescent()
 	return true
 }
 

@@ -159,8 +159,7 @@ func TestRefutationIsForgottenWithTheRequestItWasFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, k := newGated(guards.AtState)
 			r := &mailbox.Request{Op: enter}
-			k.Arrive(r)
-			k.Refuted(r, "open")
+			require.True(t, k.Come(r, "open"))
 			leave(k, r)
 			require.True(t, k.Idle())
 			require.Zero(t, g.asked, "the answer was given")
@@ -186,8 +185,8 @@ func TestWhatWasNotAskedIsAsked(t *testing.T) {
 		Conflicts: guards.Exclusive("first", "second"),
 	}, always{})
 	gone, waits := &mailbox.Request{}, &mailbox.Request{Op: 1}
-	require.True(t, k.Join(gone, "one"))
-	require.True(t, k.Join(waits, "two"))
+	require.True(t, k.Come(gone, "one"))
+	require.True(t, k.Come(waits, "two"))
 	k.Begin(0)
 	require.True(t, k.Withdraw(gone))
 	k.End(0, nil)
@@ -212,7 +211,7 @@ func TestRanIsBeginAndEnd(t *testing.T) {
 			}, always{})
 			open := func(_ int, open func(any)) { open(-1) }
 			for _, key := range []int{7, -1} {
-				k.Join(&mailbox.Request{Key: key}, "its turn")
+				k.Come(&mailbox.Request{Key: key}, "its turn")
 			}
 			if i == 0 {
 				k.Begin(1)

@@ -88,15 +88,12 @@ func TestATryDoesNotStandInALine(t *testing.T) {
 	k.Arrive(&mailbox.Request{})
 	require.Nil(t, next(t, k))
 	try := &mailbox.Request{Try: true}
-	come, _ := k.Come(try)
-	require.False(t, come)
-	k.Arrive(try)
+	require.False(t, k.Come(try, ""))
 	r, err := k.Next()
 	require.Same(t, try, r)
 	require.EqualError(t, err, "enter would wait: enter comes first")
 	require.Nil(t, next(t, k))
-	come, waits := k.Come(&mailbox.Request{})
-	require.True(t, come && waits)
+	require.True(t, k.Come(&mailbox.Request{}, ""))
 }
 
 // pair is a guard that holds for key 0 as soon as two wait, and for others never.
@@ -119,11 +116,8 @@ func TestWhoComesOpensTheGuardOfWhoIsFirst(t *testing.T) {
 	}, p)
 	require.Nil(t, next(t, p.k))
 	first, second := &mailbox.Request{Key: 0}, &mailbox.Request{Key: 1}
-	come, waits := p.k.Come(first)
-	require.True(t, come && waits)
-	come, waits = p.k.Come(second)
-	require.True(t, come)
-	require.False(t, waits)
+	require.True(t, p.k.Come(first, ""))
+	require.False(t, p.k.Come(second, ""))
 	require.Same(t, first, next(t, p.k))
 }
 

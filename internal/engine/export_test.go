@@ -14,9 +14,9 @@ const (
 func (m *Mailbox) HandIn(r *Request) {
 	r.Prepare(context.Background(), Now())
 	m.mu.Lock()
-	owner := m.engage()
-	m.arrive(r, "")
-	m.serveIf(owner, nil, 0)
+	if m.arrive(r, m.engage(), "") {
+		m.serve(nil, 0, false)
+	}
 }
 
 func (m *Mailbox) Grant(r *Request)   { r.at(m); m.grant(r) }

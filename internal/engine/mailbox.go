@@ -462,7 +462,7 @@ func (m *Mailbox) release() {
 // head of a line of which the same is said.
 func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 	c, in := m.config, k.Inside()
-	if k.AtDoor() {
+	if c.bounded && k.AtDoor() {
 		in = slices.Clone(in)
 		for op := range c.Rules.Operations {
 			if k.AtDoorOf(op) {
@@ -492,7 +492,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 			watched = 1 << (c.Carried - 1)
 		}
 	}
-	if k.Threadless() != nil {
+	if c.Fan != nil && k.Threadless() != nil {
 		w |= word.Parked | word.Recheck
 	}
 	// Where nothing waits nothing looks at the set. But a guard that requests carry is

@@ -367,87 +367,26 @@ func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, no
 	}
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if m.join(r, falsePart) {
-		m.wait(r)
-	} else {
-		m.disown(r.Op)
-		m.call(r, true, falsePart)
-	}
+	m.disown(r.Op)
+	m.call(r, true, falsePart)
 	r.follow()
 }
 
-// join makes a request wait whose guard was found false by the calling goroutine,
-// which has taken the object on the fast path and has run nothing, and gives the
-// object back. If somebody has come meanwhile, or the scheduler has others to
-// consider, it does nothing and reports false.
-//
-// It does not engage. Of an object that is held and not engaged nobody writes the word
-// but its owner, who is the caller, and whoever engages, who needs mu. So as long as
-// the caller holds mu nobody can tell the difference, and then the object is free.
-func (m *Mailbox) join(r *Request, falsePart string) bool {
-	if m.Word.Load().Has(word.Engaged) {
-		return false
-	}
-	k := m.scheduler()
-	m.present(r)
-	if !k.Join(&r.Request, falsePart) {
-		return false
-	}
-	m.release()
-	m.mu.Unlock()
-	return true
-}
-
-// disown makes the calling goroutine, which has taken the object on the fast path
-// and has run nothing, an owner that the scheduler is asked by.
+// disown has the scheduler forget the operation for which the calling goroutine has taken the
+// object on the fast path, if it knows of it: nothing has run. The goroutine still owns the object,
+// and holds mu.
 func (m *Mailbox) disown(op int) {
-	if !m.own() {
+	if m.Word.Load().Has(word.Engaged) {
 		m.scheduler().Abandon(op)
 	}
 }
 
 // call is the way of a request whose caller waits. It is called with mu held.
 func (m *Mailbox) call(r *Request, owner bool, falsePart string) {
-	came, waits := false, false
-	if owner && falsePart == "" {
-		came, waits = m.come(r)
-	}
-	if !came {
-		m.arrive(r, falsePart)
-	}
-	switch { // nobody but us puts the record back, whatever has become of r
-	case !owner || waits:
-		m.mu.Unlock()
-	case m.config.Dispatcher != nil:
-		m.mu.Unlock()
-		m.config.Dispatcher.Dispatch(m)
-	default:
+	if m.arrive(r, owner, falsePart) { // only the caller puts the record back, whatever has become of r
 		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
 	}
 	m.wait(r)
-}
-
-// come is arrive for the owner of an object where nothing has happened since nobody who waits
-// could start. It reports whether r, like all others, has to wait; then the object has been given
-// back. If it is not so, or the object is not that plain, it does nothing and reports false. (An
-// object that fans out has extras; and where something is noted of each request the scheduler is not
-// plain, either.)
-func (m *Mailbox) come(r *Request) (came, waits bool) {
-	k := m.queues.Load()
-	if k == nil || m.config.Dispatcher != nil || m.extras.Load() != nil || r.selection() != nil {
-		return false, false
-	}
-	r.at(m)
-	others := k.Waiting(r.Op) > 0
-	came, waits = k.Come(&r.Request)
-	switch {
-	case !waits:
-	case others: // the word has said already that somebody waits for this
-		m.Word.Store(m.Word.Load().Released())
-	default:
-		m.release()
-	}
-	return came, waits
 }
 
 // wait waits for the end of a request that has arrived, or for the object, to run
@@ -563,33 +502,56 @@ func (m *Mailbox) note(r *Request) {
 	}
 }
 
-// arrive hands r to the scheduler. The caller holds mu and has engaged. If r is
-// posted, and told, it may have ended when arrive returns, so that its record
-// belongs to somebody else: queues that are full are looked after here, and mu is
-// free meanwhile.
-func (m *Mailbox) arrive(r *Request, falsePart string) {
+// arrive hands r to the scheduler. It is called with mu held. The caller has engaged, or owns the
+// object; then falsePart is what the guard of r has said since the state last changed, or empty.
+// It reports whether the caller is to serve the object, with mu held. Else mu is free, and the
+// caller does not own the object any more.
+//
+// If r is posted, and told, it may have ended when arrive returns, so that its record belongs to
+// another request: requests that find a queue full are told so here, and mu is free meanwhile.
+func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) {
 	m.present(r)
+	posted := !r.called()
+	if posted {
+		r.heed()
+	} else if s := r.selection(); s != nil && r.ends && s.watched && s.winner.Load() == nil {
+		r.unwatch = context.AfterFunc(r.ctx, r.expire)
+	}
 	k := m.scheduler()
-	if fan := m.config.Fan; fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()) {
+	switch fan := m.config.Fan; {
+	case fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()):
 		k.ArriveThreadless(&r.Request) // the owner gives it a thread, if there is one
-	} else {
+	case owner && fan == nil && m.config.Dispatcher == nil: // or else guards are evaluated on the threads of that
+		if k.Come(&r.Request, falsePart) {
+			m.release()
+			m.mu.Unlock()
+			return false
+		}
+		m.own() // the scheduler knows of all that runs
+	default:
 		k.Arrive(&r.Request)
 	}
 	if m.config.Rules.Policy != nil && k.Runs() {
 		m.doubt()
 	}
-	if falsePart != "" {
-		k.Refuted(&r.Request, falsePart)
-	}
-	if !r.called() {
-		r.heed()
-	} else if s := r.selection(); s != nil && r.ends && s.watched && s.winner.Load() == nil {
-		r.unwatch = context.AfterFunc(r.ctx, r.expire)
-	}
 	m.changed()
 	if m.config.bounded {
 		m.report(m.scheduler().Failed) // without waiting for the owner to ask
 	}
+	switch {
+	case !owner:
+		backlog := k.Backlog()
+		m.mu.Unlock()
+		if posted {
+			giveWay(backlog)
+		}
+		return false
+	case m.config.Dispatcher != nil:
+		m.mu.Unlock()
+		m.config.Dispatcher.Dispatch(m)
+		return false
+	}
+	return true
 }
 
 // report tells those who have failed, as failed returns them. It is called with mu
@@ -640,23 +602,14 @@ func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, no
 	}
 	r.Prepare(ctx, now)
 	m.mu.Lock()
-	if r.ends || !m.join(r, falsePart) {
-		m.disown(r.Op)
-		m.post(r, true, falsePart)
-	}
+	m.disown(r.Op)
+	m.post(r, true, falsePart)
 }
 
 func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 	leaf, chain := r.Leaf, ChainOf(r.ctx)
-	m.arrive(r, falsePart)
 	switch { // r itself is only compared with others from here on
-	case !owner:
-		backlog := m.scheduler().Backlog()
-		m.mu.Unlock()
-		giveWay(backlog)
-	case m.config.Dispatcher != nil:
-		m.mu.Unlock()
-		m.config.Dispatcher.Dispatch(m)
+	case !m.arrive(r, owner, falsePart):
 	case leaf:
 		m.serve(r, m.lend(chain == nil), false)
 	default:

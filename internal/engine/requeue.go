@@ -254,13 +254,12 @@ func (r *Request) moveOn(ctx context.Context, err error) {
 		r.settle()
 		return
 	}
-	told, owner := r.Told && r.sender&followed == 0, m.engage()
-	m.arrive(r, "")
+	told := r.Told && r.sender&followed == 0
 	// From here on r may be run by others, and have ended; and if it was told, its
 	// record be in its next life.
-	m.mu.Unlock()
-	if owner {
-		m.workers().Dispatch(m)
+	if m.arrive(r, m.engage(), "") {
+		m.mu.Unlock()
+		m.config.Workers.Dispatch(m)
 	}
 	if !told {
 		r.moved()

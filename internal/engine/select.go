@@ -225,15 +225,7 @@ func (s *Selection) handIn() {
 			}
 			return
 		}
-		owner := m.engage()
-		m.arrive(r, "")
-		switch {
-		case !owner:
-			m.mu.Unlock()
-		case m.config.Dispatcher != nil:
-			m.mu.Unlock()
-			m.config.Dispatcher.Dispatch(m)
-		default:
+		if m.arrive(r, m.engage(), "") {
 			m.serve(r, 0, false)
 		}
 	}
