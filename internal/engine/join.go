@@ -3,8 +3,9 @@ package engine
 import (
 	"context"
 	"iter"
-	"slices"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/internal/waitgraph"
 )
 
 // Awaited is what can be waited for: a *Request that was posted, or a *Join of
@@ -16,7 +17,11 @@ type Awaited interface {
 	Then(do func(*Turn)) *Continuation
 	WithdrawAll(err error) bool
 
-	goal
+	// walk visits the requests behind it, and the joins on the way, each of these
+	// once: a future may well be used in several others.
+	walk(seen map[*Join]bool, visit func(*Request))
+	// goal returns it as the graph knows it, even if it is embedded in something.
+	goal() waitgraph.Goal
 }
 
 // Join is a completion that follows from those of others: from all of them, or
@@ -25,10 +30,10 @@ type Awaited interface {
 // waiting be found through it. Of must be called before it is used, unless Settle is to end it.
 type Join struct {
 	Completion
-	first  bool
-	parts  atomic.Pointer[[]part] // until it has ended
-	vigils []*vigil               // of bodies that wait; guarded by graph
-	of     *Selection             // whose requests the parts are; nil for futures
+	first     bool
+	parts     atomic.Pointer[[]part] // until it has ended
+	awaitedBy []*waiter              // of bodies that wait, if it is of the first; guarded by graph
+	of        *Selection             // whose requests the parts are; nil for futures
 }
 
 // part is one of the things that a Join is made of.
@@ -105,17 +110,7 @@ func (j *Join) Lose(i int) {
 		return
 	}
 	(*parts)[i].lost = true
-	alarm(j.vigils)
-}
-
-// alarm tells those of the waits that have become hopeless. The caller holds graph.
-func alarm(vigils []*vigil) {
-	for _, v := range slices.Clone(vigils) {
-		if err := v.frame.check(v.goal, nil); err != nil {
-			v.end()
-			v.doomed <- err // there is room: the vigil has ended with this
-		}
-	}
+	notify(j.awaitedBy)
 }
 
 // out reports whether the first-of cannot follow from the part any more: it has
@@ -128,27 +123,28 @@ func (j *Join) out(p *part) bool {
 	return p.lost || j.of != nil && p.Awaited.(*Request).lost()
 }
 
-// vigil is the wait of a body for something that may become hopeless meanwhile.
-type vigil struct {
-	frame  *Frame
-	goal   goal
-	doomed chan error
-	at     []*Join // guarded by graph, as all that follows
-	of     []*Request
-}
+// Pending implements waitgraph.Goal. A part that has ended cannot keep j from coming, even
+// while its continuation is on its way to say what that means for j.
+func (j *Join) Pending() bool { return !j.Settled() }
 
-// end lets nobody tell the body any more.
-func (v *vigil) end() {
-	for _, j := range v.at {
-		if i := slices.Index(j.vigils, v); i >= 0 {
-			j.vigils = slices.Delete(j.vigils, i, i+1)
+// Parts implements waitgraph.Join.
+func (j *Join) Parts() iter.Seq[waitgraph.Goal] {
+	if j.parts.Load() == nil {
+		return nil // what it follows from may yet be said, by Behind
+	}
+	return func(yield func(waitgraph.Goal) bool) {
+		for p := range j.left() {
+			if !j.out(p) && !yield(p.goal()) {
+				return
+			}
 		}
 	}
-	for _, r := range v.of {
-		r.unwatched(v)
-	}
-	v.at, v.of = nil, nil
 }
+
+// First implements waitgraph.Join.
+func (j *Join) First() bool { return j.first }
+
+func (j *Join) goal() waitgraph.Goal { return j }
 
 func (r *Request) walk(_ map[*Join]bool, visit func(*Request)) { visit(r) }
 

@@ -35,12 +35,12 @@ type Request struct {
 	Body Body
 	mailbox.Request
 
-	ctx     context.Context          // its caller's, tamed (T1)
-	since   time.Duration            // when it arrived, on Now's clock
-	frame   *Frame                   // of a body that may call other objects
-	vigils  atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
-	unwatch func() bool              // of one whose context may end: ends the watch over that; guarded by mu until it runs
-	wake    chan struct{}            // if it has tokens: one, when it is granted or has ended
+	ctx       context.Context           // its caller's, tamed (T1)
+	since     time.Duration             // when it arrived, on Now's clock
+	frame     *Frame                    // of a body that may call other objects
+	awaitedBy atomic.Pointer[[]*waiter] // of bodies that wait for it, posted as it was; written under graph
+	unwatch   func() bool               // of one whose context may end: ends the watch over that; guarded by mu until it runs
+	wake      chan struct{}             // if it has tokens: one, when it is granted or has ended
 
 	// The withdrawal of one among very many takes as long as it takes to fetch from memory
 	// what it looks at. So that is together here, with the error that follows in a
@@ -458,8 +458,8 @@ func (m *Mailbox) wait(r *Request) {
 	}
 	chain := ChainOf(r.ctx)
 	if chain != nil {
-		v, err := chain.enter(r, r)
-		defer chain.leave(r, v)
+		w, err := chain.enter(r, r)
+		defer w.leave()
 		if err != nil { // it has left its queue
 			r.fail(err)
 			return
@@ -576,7 +576,7 @@ func (m *Mailbox) arrive(r *Request, falsePart string) {
 		k.Arrive(&r.Request)
 	}
 	if m.config.Rules.Policy != nil && k.Runs() {
-		m.doubt()
+		m.recheck()
 	}
 	if falsePart != "" {
 		k.Refuted(&r.Request, falsePart)
@@ -841,17 +841,17 @@ func (r *Request) Redeem(ctx context.Context) error {
 		return nil
 	default:
 	}
-	var doomed <-chan error
+	var aborted <-chan error
 	if chain := ChainOf(ctx); chain != nil {
-		v, err := chain.enter(r, nil)
-		defer chain.leave(r, v)
+		w, err := chain.enter(r, nil)
+		defer w.leave()
 		if err != nil {
 			return err
 		}
-		doomed = v.doomed
+		aborted = w.aborted
 	}
 	done := ctx.Done()
-	if done == nil && doomed == nil {
+	if done == nil && aborted == nil {
 		<-r.wake
 		return nil
 	}
@@ -861,7 +861,7 @@ func (r *Request) Redeem(ctx context.Context) error {
 		return nil
 	case <-done:
 		err = ctx.Err()
-	case err = <-doomed:
+	case err = <-aborted:
 	}
 	select {
 	case <-r.wake: // a result that is there is returned, whatever the context
