@@ -32,7 +32,7 @@ type Join struct {
 	Completion
 	first     bool
 	parts     atomic.Pointer[[]part] // until it has ended
-	awaitedBy []*waiter              // of bodies that wait, if it is of the first; guarded by graph
+	awaitedBy []*waitgraph.Wait      // of bodies that wait, if it is of the first; guarded by graph
 	of        *Selection             // whose requests the parts are; nil for futures
 }
 

@@ -31,37 +31,7 @@ func (d *rechecking) Run() {
 	m.fanned().rechecking = false
 	m.mu.Unlock()
 	graph.Lock()
-	found := m.breakCircles()
+	found := breakCircles(graph.Waits(m))
 	graph.Unlock()
 	found.abort()
-}
-
-// broken are waits that have been found to be in a circle, and have been erased. They are still to be
-// aborted.
-type broken []struct {
-	waiter *waiter
-	err    error
-}
-
-// breakCircles erases the waits for the object that are in a circle now, though they were not when
-// they began: as it waits for the end of its children, or for what recheck is about. Then there is no
-// circle again. The caller holds graph.
-func (m *Mailbox) breakCircles() (found broken) {
-	for _, wait := range graph.Waits(m) {
-		w := wait.Owner.(*waiter)
-		if err := w.check(); err != nil {
-			found = append(found, struct {
-				waiter *waiter
-				err    error
-			}{w, err})
-		}
-	}
-	return found
-}
-
-// abort aborts them, without graph.
-func (all broken) abort() {
-	for _, one := range all {
-		one.waiter.abort(one.err)
-	}
 }

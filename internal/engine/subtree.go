@@ -87,7 +87,7 @@ func (t *Subtree) AwaitChildren(waits bool) {
 	set := t.box.awaits(t, waits)
 	var found broken
 	if set && waits {
-		found = t.box.breakCircles()
+		found = breakCircles(graph.Waits(t.box))
 	}
 	graph.Unlock()
 	found.abort()

@@ -79,7 +79,7 @@ func (f *Frame) enter(goal waitgraph.Goal, by canceler) (*waiter, error) {
 		w.watch(goal.(Awaited)) // before it is looked where the goal is: see moved
 	}
 	f.draw(w, goal)
-	return w, w.check()
+	return w, w.breaks(graph.Circle(&w.Wait))
 }
 
 // leave ends what enter began. One that has been erased before may still be about to be aborted.
@@ -107,7 +107,7 @@ func (w *waiter) watch(goal Awaited) {
 	})
 	for j := range joins {
 		if j.first {
-			j.awaitedBy = append(j.awaitedBy, w)
+			j.awaitedBy = append(j.awaitedBy, &w.Wait)
 			w.joins = append(w.joins, j)
 		}
 	}
@@ -146,7 +146,7 @@ func (w *waiter) erase() {
 		}
 	}
 	for _, j := range w.joins {
-		if i := slices.Index(j.awaitedBy, w); i >= 0 {
+		if i := slices.Index(j.awaitedBy, &w.Wait); i >= 0 {
 			j.awaitedBy = slices.Delete(j.awaitedBy, i, i+1)
 		}
 	}
@@ -156,11 +156,10 @@ func (w *waiter) erase() {
 	w.joins, w.requests = nil, nil
 }
 
-// check looks for a circle through w. If there is one it erases w and returns an error, unless the
-// caller could not be cancelled. The caller holds graph.
-func (w *waiter) check() error {
-	circle := graph.Circle(&w.Wait)
-	if circle == nil || w.by != nil && !w.by.cancel() { // too late: it is about to run
+// breaks erases w, which is in the circle, and returns an error that names it; or nil if there is no circle, or
+// the caller could not be cancelled, as it is about to run. The caller holds graph.
+func (w *waiter) breaks(circle []waitgraph.Link) error {
+	if circle == nil || w.by != nil && !w.by.cancel() {
 		return nil
 	}
 	w.erase()
@@ -171,7 +170,7 @@ func (w *waiter) check() error {
 	return err
 }
 
-// abort ends the wait of w, which check has erased, with the error. The wait of a canceler is
+// abort ends the wait of w, which has been erased, with the error. The wait of a canceler is
 // aborted without graph.
 func (w *waiter) abort(err error) {
 	if w.by != nil {
@@ -181,14 +180,36 @@ func (w *waiter) abort(err error) {
 	}
 }
 
-// notify aborts those waiters, which have no canceler, that are in a circle now. The caller holds graph.
-func notify(waiters []*waiter) {
-	for _, w := range slices.Clone(waiters) {
-		if err := w.check(); err != nil {
-			w.abort(err)
+// broken are waiters that have been found to be in a circle, and have been erased. They are still to be
+// aborted.
+type broken []struct {
+	*waiter
+	err error
+}
+
+// breakCircles erases those of the waits that are in a circle now, though they were not when they
+// began. The caller holds graph.
+func breakCircles(waits []*waitgraph.Wait) (found broken) {
+	graph.Circles(waits, func(wait *waitgraph.Wait, circle []waitgraph.Link) {
+		w := wait.Owner.(*waiter)
+		if err := w.breaks(circle); err != nil {
+			found = append(found, struct {
+				*waiter
+				err error
+			}{w, err})
 		}
+	})
+	return found
+}
+
+func (all broken) abort() {
+	for _, one := range all {
+		one.waiter.abort(one.err)
 	}
 }
+
+// notify aborts those of the waits, which have no canceler, that are in a circle now. The caller holds graph.
+func notify(waits []*waitgraph.Wait) { breakCircles(slices.Clone(waits)).abort() }
 
 // moved notifies the waiters for r, which has arrived at another object than the one at which it
 // was when their waits began.
@@ -207,7 +228,7 @@ func (r *Request) moved() {
 	defer graph.Unlock()
 	if all := r.awaitedBy.Load(); all != nil {
 		for _, w := range *all {
-			graph.Recount(&w.Wait)
+			graph.Recount(w)
 		}
 		notify(*all)
 	}
@@ -215,11 +236,11 @@ func (r *Request) moved() {
 
 // addWaiter adds a waiter for r, and removeWaiter takes it away. The caller holds graph.
 func (r *Request) addWaiter(w *waiter) {
-	var all []*waiter
+	var all []*waitgraph.Wait
 	if old := r.awaitedBy.Load(); old != nil {
 		all = slices.Clone(*old)
 	}
-	all = append(all, w)
+	all = append(all, &w.Wait)
 	r.awaitedBy.Store(&all)
 }
 
@@ -228,7 +249,7 @@ func (r *Request) removeWaiter(w *waiter) {
 	if old == nil {
 		return
 	}
-	left := slices.DeleteFunc(slices.Clone(*old), func(other *waiter) bool { return other == w })
+	left := slices.DeleteFunc(slices.Clone(*old), func(other *waitgraph.Wait) bool { return other == &w.Wait })
 	if len(left) == 0 {
 		r.awaitedBy.Store(nil)
 	} else {

@@ -119,6 +119,26 @@ func TestCircle(t *testing.T) {
 	}
 }
 
+// One event may close a circle, and another one in which the search loses its way.
+func TestAllCirclesOfOneEventAreFound(t *testing.T) {
+	w := &world{}
+	b0, b1 := w.enter(nil), w.enter(nil)
+	r := w.waiting(w.object())
+	for _, wait := range []struct {
+		b    *body
+		goal Goal
+	}{{b0, r}, {b1, r}, {b1, w.waiting(b0.at)}} {
+		require.Nil(t, w.draw(wait.b, wait.goal))
+	}
+	r.at = b1.at
+	waits := w.leading(r)
+	for _, wait := range waits {
+		w.Recount(wait)
+	}
+	require.Equal(t, 2, w.again(waits))
+	require.Empty(t, w.deadlocked())
+}
+
 // nest returns the innermost of n bodies, each of which was called by the one before, that all wait.
 func (w *world) nest(outer *body, n int) *body {
 	for range n {

@@ -90,6 +90,28 @@ func (g *Graph) Circle(w *Wait) []Link {
 	return append(between(s.start, s.from), s.links...)
 }
 
+// Circles calls found for each of the waits that is in a circle, until none is. Found erases the wait,
+// or leaves it, if that is over soon.
+//
+// One event may close several circles at once. While another one stands, Circle may lose its way in
+// that one, so those that it has cleared are looked at again when it has been broken. In the end there is
+// none: it would have a smallest part whose bodies block each other, with a wait for that event, from which
+// there is no other way.
+func (g *Graph) Circles(waits []*Wait, found func(w *Wait, circle []Link)) {
+	for again := true; again; {
+		again = false
+		for _, w := range waits {
+			if w.from == nil {
+				continue
+			}
+			if circle := g.Circle(w); circle != nil {
+				found(w, circle)
+				again = again || w.from == nil
+			}
+		}
+	}
+}
+
 // enclosed looks at the next chunk of the chain, and reports whether that was the last, and no wait
 // leads into the chain. It ends at a body that has returned.
 func (s *search) enclosed() bool {

@@ -172,21 +172,39 @@ func (w *world) join(first bool, parts ...Goal) *join {
 }
 
 // draw draws a wait of the body, looks for a circle, and if there is one erases the wait.
-func (w *world) draw(b *body, goal Goal) []Link {
+func (w *world) draw(b *body, goal Goal) (circle []Link) {
 	wait := new(Wait)
 	w.Draw(wait, b.place(), goal)
 	w.waits = append(w.waits, wait)
-	return w.check(wait)
-}
-
-func (w *world) check(wait *Wait) (circle []Link) {
-	if wait.from == nil {
-		return nil
-	}
 	if circle = w.Circle(wait); circle != nil {
 		w.Erase(wait)
 	}
 	return circle
+}
+
+// again looks at waits that something has been changed for, and returns how many were in a circle.
+func (w *world) again(waits []*Wait) (found int) {
+	w.Circles(waits, func(wait *Wait, _ []Link) {
+		w.Erase(wait)
+		found++
+	})
+	return found
+}
+
+// leading returns the waits that lead to the goal.
+func (w *world) leading(to Goal) (waits []*Wait) {
+	for _, wait := range w.waits {
+		if wait.from != nil && reaches(wait.goal, to) {
+			waits = append(waits, wait)
+		}
+	}
+	return waits
+}
+
+// reaches reports whether the goal is, or follows from, another one.
+func reaches(goal, to Goal) bool {
+	j, ok := goal.(*join)
+	return goal == to || ok && slices.ContainsFunc(j.parts, func(p Goal) bool { return p != nil && reaches(p, to) })
 }
 
 // deadlocked is the naive model: the bodies that wait and of which none can go on in any order.
