@@ -113,16 +113,3 @@ func (r *Request) Point() waitgraph.Point {
 }
 
 func (r *Request) goal() waitgraph.Goal { return r }
-
-// The end of an object comes when all bodies have returned that run there. Those that wait there and can start
-// are served before, and each of them that waits in turn sees the wait for the end.
-
-// Pending implements waitgraph.Goal.
-func (e *ending) Pending() bool { return true }
-
-// Object implements waitgraph.Event.
-func (e *ending) Object() waitgraph.Point { return e.box }
-
-// Point implements waitgraph.Event: all that runs at the object is in the way, even where requests wait for
-// some of it only.
-func (e *ending) Point() waitgraph.Point { return e.box }

@@ -3,12 +3,13 @@ package engine
 import (
 	"context"
 
+	"github.com/sluice-go/sluice/internal/waitgraph"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
 // ending is the end of an object, as a body waits for it that closes the object: that comes
 // when all bodies have returned that run there. Those that wait there and can start are served
-// before, and each of them that waits in turn sees the edge of this wait.
+// before, and each of them that waits in turn sees this wait.
 type ending struct {
 	box     *Mailbox
 	aborted chan error // why it will not come
@@ -50,6 +51,16 @@ func (e *ending) cancel() bool { return true }
 
 // abort implements canceler.
 func (e *ending) abort(err error) { e.aborted <- err }
+
+// Pending implements waitgraph.Goal.
+func (e *ending) Pending() bool { return true }
+
+// Object implements waitgraph.Event.
+func (e *ending) Object() waitgraph.Point { return e.box }
+
+// Point implements waitgraph.Event: all that runs at the object blocks its end, even where requests wait for
+// some of it only.
+func (e *ending) Point() waitgraph.Point { return e.box }
 
 // String names it in explanations.
 func (e *ending) String() string { return "the end of " + e.box.host.Name() }

@@ -83,14 +83,14 @@ type Keeper interface {
 
 // fanned is what a mailbox keeps for its Fan. It is guarded by mu.
 type fanned struct {
-	unbegun    atomic.Int32 // how many have been granted to their callers, and may be lent a goroutine: see help
-	counted    int          // requests that count for the limit
-	spare      int          // threads that are reserved for the object, and for no request yet
-	kept       int          // threads that requests keep which wait
-	asked      bool         // Take has said no, so that there will be an Offer
-	rechecking bool         // a worker is about to look for circles
-	unseen     []int        // per operation: bodies that have come by a counter, and the scheduler has been told of
-	doubles    []bool       // per operation: one more is in its counter for those that have come by the scheduler
+	unbegun atomic.Int32 // how many have been granted to their callers, and may be lent a goroutine: see help
+	counted int          // requests that count for the limit
+	spare   int          // threads that are reserved for the object, and for no request yet
+	kept    int          // threads that requests keep which wait
+	asked   bool         // Take has said no, so that there will be an Offer
+	recheck bool         // a worker is about to look for circles
+	unseen  []int        // per operation: bodies that have come by a counter, and the scheduler has been told of
+	doubles []bool       // per operation: one more is in its counter for those that have come by the scheduler
 
 	sightings map[*Request]*sighting // of requests that run
 	crowd     *sighting              // of the unseen

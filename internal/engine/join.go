@@ -25,15 +25,15 @@ type Awaited interface {
 }
 
 // Join is a completion that follows from those of others: from all of them, or
-// from the first that will do. Whoever makes it sees to that, by continuations;
+// from the first that will do. Its maker sees to that, by continuations;
 // the Join knows what it is made of, so that it can be withdrawn, and circles of
 // waiting be found through it. Of must be called before it is used, unless Settle is to end it.
 type Join struct {
 	Completion
-	first     bool
-	parts     atomic.Pointer[[]part] // until it has ended
-	awaitedBy []*waitgraph.Wait      // of bodies that wait, if it is of the first; guarded by graph
-	of        *Selection             // whose requests the parts are; nil for futures
+	first bool
+	parts atomic.Pointer[[]part] // until it has ended
+	waits waitList               // of bodies that wait, if it is of the first; guarded by graph
+	of    *Selection             // whose requests the parts are; nil for futures
 }
 
 // part is one of the things that a Join is made of.
@@ -55,14 +55,14 @@ func (j *Join) Of(first bool, parts ...Awaited) {
 
 // Behind says that j, which Settle is to end, will follow from r, which has not been
 // handed in yet: so circles are found through it. R, if it is told, cannot be withdrawn
-// by those who wait for j, and nobody can use its record again.
+// by those that wait for j, and its record is not used again.
 func (j *Join) Behind(r *Request) {
 	r.sender |= followed
 	j.parts.Store(&[]part{{Awaited: r}})
 }
 
 // Settle makes the completion of j come, which follows from nothing that Sluice knows
-// of, so that nobody has called Of, or from the request that Behind was told of; a
+// of, so that Of has not been called, or from the request that Behind was told of; a
 // worker does what follows from it. It only hands over, and may be called by the owner
 // of an object. Only the first call has an effect.
 func (j *Join) Settle(workers Dispatcher) {
@@ -99,9 +99,8 @@ func (j *Join) WithdrawAll(err error) (some bool) {
 	return some
 }
 
-// Lose says that the part i of a first-of has ended and will not do. If that was
-// what kept others from waiting in a circle, they are told: of all the events that
-// close one, this is the only one besides a wait that begins.
+// Lose says that the part i of a first-of has ended and will not do. If that was the way
+// out, waiters for j are in a circle now, and are aborted.
 func (j *Join) Lose(i int) {
 	graph.Lock()
 	defer graph.Unlock()
@@ -110,7 +109,7 @@ func (j *Join) Lose(i int) {
 		return
 	}
 	(*parts)[i].lost = true
-	notify(j.awaitedBy)
+	notify(j.waits)
 }
 
 // out reports whether the first-of cannot follow from the part any more: it has

@@ -14,10 +14,10 @@ package engine
 // The cause comes before graph is taken, here and by those that begin to wait: so a wait that
 // has been drawn is seen here, and another one sees the cause. The caller holds mu.
 func (m *Mailbox) recheck() {
-	if m.config.Fan == nil || m.fanned().rechecking {
+	if m.config.Fan == nil || m.fanned().recheck {
 		return
 	}
-	m.fanned().rechecking = true
+	m.fanned().recheck = true
 	m.config.Workers.Dispatch((*rechecking)(m))
 }
 
@@ -28,10 +28,10 @@ type rechecking Mailbox
 func (d *rechecking) Run() {
 	m := (*Mailbox)(d)
 	m.mu.Lock()
-	m.fanned().rechecking = false
+	m.fanned().recheck = false
 	m.mu.Unlock()
 	graph.Lock()
-	found := breakCircles(graph.Waits(m))
+	broken := breakCircles(graph.Waits(m))
 	graph.Unlock()
-	found.abort()
+	abort(broken)
 }

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/waitgraph"
 	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -36,12 +35,12 @@ type Request struct {
 	Body Body
 	mailbox.Request
 
-	ctx       context.Context                   // its caller's, tamed (T1)
-	since     time.Duration                     // when it arrived, on Now's clock
-	frame     *Frame                            // of a body that may call other objects
-	awaitedBy atomic.Pointer[[]*waitgraph.Wait] // of bodies that wait for it, posted as it was; written under graph
-	unwatch   func() bool                       // of one whose context may end: ends the watch over that; guarded by mu until it runs
-	wake      chan struct{}                     // if it has tokens: one, when it is granted or has ended
+	ctx     context.Context          // its caller's, tamed (T1)
+	since   time.Duration            // when it arrived, on Now's clock
+	frame   *Frame                   // of a body that may call other objects
+	waits   atomic.Pointer[waitList] // of bodies that wait for it, posted as it was; written under graph
+	unwatch func() bool              // of one whose context may end: ends the watch over that; guarded by mu until it runs
+	wake    chan struct{}            // if it has tokens: one, when it is granted or has ended
 
 	// The withdrawal of one among very many takes as long as it takes to fetch from memory
 	// what it looks at. So that is together here, with the error that follows in a

@@ -3,16 +3,16 @@ package engine
 import "iter"
 
 // An object that is restarted waits until its children have ended, and they do not end before their
-// bodies have returned. To the search for circles these bodies are in the way of its requests, like
+// bodies have returned. To the search for circles these bodies block its requests, like
 // one of its own: those of the children, and of theirs, as the children wait for them.
 //
-//	child.visit ──waits for──► parent.visit ──held up by──► the restart of parent
+//	child.visit ──waits for──► parent.visit ──blocked by───► the restart of parent
 //	     ▲                                                          │
 //	     └──────────────────────waits for───────────────────────────┘
 //
 // The circle may be closed by the body that begins to wait, like any other; it sees the wait for the
 // children as long as suspension.children is set. Or the wait for the children closes it, which cannot
-// be refused: then the bodies are told that wait for the object in such a circle (see breakCircles). All of
+// be refused: then the waits for the object that are in such a circle are aborted (see breakCircles). All of
 // that happens under graph, so that one of the two sees the other.
 //
 // A stop makes no such circle, as nothing waits at an object that has been stopped. An actor among
@@ -85,12 +85,12 @@ func (t *Subtree) AwaitChildren(waits bool) {
 	}
 	graph.Lock()
 	set := t.box.awaits(t, waits)
-	var found broken
+	var broken []*waiter
 	if set && waits {
-		found = breakCircles(graph.Waits(t.box))
+		broken = breakCircles(graph.Waits(t.box))
 	}
 	graph.Unlock()
-	found.abort()
+	abort(broken)
 }
 
 // awaits is AwaitChildren for the object; it reports false if that changes nothing. The

@@ -29,14 +29,18 @@ var pending atomic.Int64
 // waiter is a wait of a body for a request, the end of an object, or a Join. All is guarded by graph.
 type waiter struct {
 	waitgraph.Wait
-	top *Frame   // the first body, from inside outwards, whose thread is not idle for this
-	by  canceler // of one that is cancelled as it is aborted
+	top *Frame                 // the first body, from inside outwards, whose thread is not idle for this
+	by  canceler               // of one that is cancelled as it is aborted
+	err *mailbox.DeadlockError // of one that has been erased since it was in a circle
 
 	// Of all others, which something posted may be behind, that may close a circle later.
 	aborted  chan error
 	joins    []*Join    // of the first, that have it among their waiters
 	requests []*Request // likewise
 }
+
+// waitList is the waits of waiters without a canceler.
+type waitList []*waitgraph.Wait
 
 // waiterPool keeps zero waiters for other waits.
 var waiterPool = sync.Pool{New: func() any { return new(waiter) }}
@@ -107,7 +111,7 @@ func (w *waiter) watch(goal Awaited) {
 	})
 	for j := range joins {
 		if j.first {
-			j.awaitedBy = append(j.awaitedBy, &w.Wait)
+			j.waits = append(j.waits, &w.Wait)
 			w.joins = append(w.joins, j)
 		}
 	}
@@ -146,8 +150,8 @@ func (w *waiter) erase() {
 		}
 	}
 	for _, j := range w.joins {
-		if i := slices.Index(j.awaitedBy, &w.Wait); i >= 0 {
-			j.awaitedBy = slices.Delete(j.awaitedBy, i, i+1)
+		if i := slices.Index(j.waits, &w.Wait); i >= 0 {
+			j.waits = slices.Delete(j.waits, i, i+1)
 		}
 	}
 	for _, r := range w.requests {
@@ -163,53 +167,37 @@ func (w *waiter) breaks(circle []waitgraph.Link) error {
 		return nil
 	}
 	w.erase()
-	err := new(mailbox.DeadlockError)
+	w.err = new(mailbox.DeadlockError)
 	for _, link := range circle {
-		err.Circle = append(err.Circle, mailbox.Link(link))
+		w.err.Circle = append(w.err.Circle, mailbox.Link(link))
 	}
-	return err
-}
-
-// abort ends the wait of w, which has been erased, with the error. The wait of a canceler is
-// aborted without graph.
-func (w *waiter) abort(err error) {
-	if w.by != nil {
-		w.by.abort(err)
-	} else {
-		w.aborted <- err // there is room: it is erased once
-	}
-}
-
-// broken are waiters that have been found to be in a circle, and have been erased. They are still to be
-// aborted.
-type broken []struct {
-	*waiter
-	err error
+	return w.err
 }
 
 // breakCircles erases those of the waits that are in a circle now, though they were not when they
-// began. The caller holds graph.
-func breakCircles(waits []*waitgraph.Wait) (found broken) {
+// began, and returns their waiters, which are still to be aborted. The caller holds graph.
+func breakCircles(waits []*waitgraph.Wait) (broken []*waiter) {
 	graph.Circles(waits, func(wait *waitgraph.Wait, circle []waitgraph.Link) {
-		w := wait.Owner.(*waiter)
-		if err := w.breaks(circle); err != nil {
-			found = append(found, struct {
-				*waiter
-				err error
-			}{w, err})
+		if w := wait.Owner.(*waiter); w.breaks(circle) != nil {
+			broken = append(broken, w)
 		}
 	})
-	return found
+	return broken
 }
 
-func (all broken) abort() {
-	for _, one := range all {
-		one.waiter.abort(one.err)
+// abort ends the waits of those that breaks has erased. Where one has a canceler it is called without graph.
+func abort(broken []*waiter) {
+	for _, w := range broken {
+		if w.by != nil {
+			w.by.abort(w.err)
+		} else {
+			w.aborted <- w.err // there is room: it is erased once
+		}
 	}
 }
 
-// notify aborts those of the waits, which have no canceler, that are in a circle now. The caller holds graph.
-func notify(waits []*waitgraph.Wait) { breakCircles(slices.Clone(waits)).abort() }
+// notify aborts those of the waits that are in a circle now. The caller holds graph.
+func notify(waits waitList) { abort(breakCircles(slices.Clone(waits))) }
 
 // moved notifies the waiters for r, which has arrived at another object than the one at which it
 // was when their waits began.
@@ -221,12 +209,12 @@ func notify(waits []*waitgraph.Wait) { breakCircles(slices.Clone(waits)).abort()
 // object that r has come to, may not see that r leads there; but its wait is drawn by the time
 // that the waits for r are looked at here.
 func (r *Request) moved() {
-	if r.awaitedBy.Load() == nil {
+	if r.waits.Load() == nil {
 		return
 	}
 	graph.Lock()
 	defer graph.Unlock()
-	if all := r.awaitedBy.Load(); all != nil {
+	if all := r.waits.Load(); all != nil {
 		for _, w := range *all {
 			graph.Recount(w)
 		}
@@ -236,23 +224,23 @@ func (r *Request) moved() {
 
 // addWaiter adds a waiter for r, and removeWaiter takes it away. The caller holds graph.
 func (r *Request) addWaiter(w *waiter) {
-	var all []*waitgraph.Wait
-	if old := r.awaitedBy.Load(); old != nil {
+	var all waitList
+	if old := r.waits.Load(); old != nil {
 		all = slices.Clone(*old)
 	}
 	all = append(all, &w.Wait)
-	r.awaitedBy.Store(&all)
+	r.waits.Store(&all)
 }
 
 func (r *Request) removeWaiter(w *waiter) {
-	old := r.awaitedBy.Load()
+	old := r.waits.Load()
 	if old == nil {
 		return
 	}
 	left := slices.DeleteFunc(slices.Clone(*old), func(other *waitgraph.Wait) bool { return other == &w.Wait })
 	if len(left) == 0 {
-		r.awaitedBy.Store(nil)
+		r.waits.Store(nil)
 	} else {
-		r.awaitedBy.Store(&left)
+		r.waits.Store(&left)
 	}
 }
