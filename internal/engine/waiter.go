@@ -42,7 +42,7 @@ type waiter struct {
 // waitList is the waits of waiters without a canceler.
 type waitList []*waitgraph.Wait
 
-// waiterPool keeps zero waiters for other waits.
+// waiterPool keeps waiters for other waits: zero, but for room.
 var waiterPool = sync.Pool{New: func() any { return new(waiter) }}
 
 // canceler is a caller that can leave what it waits for, which will not run then.
@@ -93,7 +93,7 @@ func (w *waiter) leave() {
 	pending.Add(-1)
 	if w.From() != nil {
 		w.erase()
-		*w = waiter{}
+		*w = waiter{requests: w.requests}
 		waiterPool.Put(w)
 	}
 }
@@ -157,7 +157,8 @@ func (w *waiter) erase() {
 	for _, r := range w.requests {
 		r.removeWaiter(w)
 	}
-	w.joins, w.requests = nil, nil
+	clear(w.requests)
+	w.joins, w.requests = nil, w.requests[:0]
 }
 
 // breaks erases w, which is in the circle, and returns an error that names it; or nil if there is no circle, or

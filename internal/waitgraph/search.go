@@ -11,11 +11,9 @@ const chunk = 16
 //	from ──► caller ──► caller ──► …             from
 //	└ a wait leads here?  └ and here?            └──► (until a body of the chain is met)
 type search struct {
-	graph *Graph
-	from  *Node
-	outer *Node // the part of the chain that has not been looked at; nil if all has been
-	into  bool  // a wait has been found that leads into the chain
-	back  bool  // the walk has come to a body of the chain
+	chain
+	from *Node
+	back bool // the walk has come to a body of the chain
 
 	vertices map[any]*vertex // by *Node, Point and Join
 	todo     []*vertex       // whose arcs are not known
@@ -31,6 +29,13 @@ type search struct {
 	named map[*vertex]bool
 	start *Node
 	links []Link
+}
+
+// chain is the first half of a search, which is apart since it suffices for most, and allocates nothing.
+type chain struct {
+	graph *Graph
+	outer *Node // the part that has not been looked at; nil if all has been
+	into  bool  // a wait has been found that leads into the chain
 }
 
 // vertex is a body, a wait point or a join that the goal leads to.
@@ -62,11 +67,11 @@ func (a arc) stuck() bool { return !a.to.free }
 // Of several things that block another the first is named. As there was no circle before (G3),
 // each of them leads back to the chain.
 func (g *Graph) Circle(w *Wait) []Link {
-	s := &search{graph: g, from: w.from, outer: w.from, into: g.unknown > 0 || g.elsewhere > 0}
-	if s.enclosed() {
+	c := chain{graph: g, outer: w.from, into: g.unknown > 0 || g.elsewhere > 0}
+	if c.enclosed() {
 		return nil
 	}
-	s.vertices = map[any]*vertex{}
+	s := &search{chain: c, from: w.from, vertices: map[any]*vertex{}}
 	first := s.goal(w.goal)
 	for len(s.todo) > 0 {
 		v := s.todo[len(s.todo)-1]
@@ -114,17 +119,17 @@ func (g *Graph) Circles(waits []*Wait, found func(w *Wait, circle []Link)) {
 
 // enclosed looks at the next chunk of the chain, and reports whether that was the last, and no wait
 // leads into the chain. It ends at a body that has returned.
-func (s *search) enclosed() bool {
+func (c *chain) enclosed() bool {
 	for range chunk {
-		if s.into {
+		if c.into {
 			return false
 		}
-		if s.outer == nil || s.outer.returned() {
+		if c.outer == nil || c.outer.returned() {
 			return true
 		}
-		s.graph.looked++
-		s.into = s.graph.enters(s.outer)
-		s.outer = s.outer.caller
+		c.graph.looked++
+		c.into = c.graph.enters(c.outer)
+		c.outer = c.outer.caller
 	}
 	return false
 }
