@@ -668,6 +668,37 @@ func TestARequestThatHopsToWhoAwaitsItIsADeadlock(t *testing.T) {
 	})
 }
 
+// A requeue may close several circles at once: here one of a body that waits for itself, and one of two bodies.
+func TestARequeueThatClosesTwoCirclesBreaksBoth(t *testing.T) {
+	ds := newDesks("desk")
+	everywhere(t, func(t *testing.T, s *scene) {
+		home := newObject(t, s, ds.Type, &desk{}, activeobject.Named("home"))
+		there := newObject(t, s, ds.Type, &desk{}, activeobject.Named("there"))
+		away := newObject(t, s, ds.Type, &desk{}, activeobject.Named("away"))
+		f := ds.wait.Send(background, away, func(*desk) (int, error) { return ds.do.RequeueTo(there, answers(1)) })
+		waits := func(o *activeobject.Object[desk], n int) {
+			eventually(t, "it waits", func() bool {
+				running := o.Explain().Running
+				return len(running) == 1 && len(running[0].Waits) == n
+			})
+		}
+		await := func(ctx context.Context, _ *desk) (int, error) { return f.Await(ctx) }
+		first := calling(background, home, ds.doCtx, await)
+		waits(home, 1)
+		second := calling(background, there, ds.doCtx, func(ctx context.Context, d *desk) (int, error) {
+			awaits := async(func() (int, error) { return await(ctx, d) })
+			waits(there, 1)
+			_, err := ds.do.Call(ctx, home, answers(2))
+			return 0, errors.Join(err, (<-awaits).err)
+		})
+		waits(there, 2)
+		ds.set(t, away, func(d *desk) { d.open = true })
+		require.ErrorAs(t, soon(t, s.system, first).err, new(*activeobject.DeadlockError))
+		require.ErrorAs(t, soon(t, s.system, second).err, new(*activeobject.DeadlockError))
+		require.Equal(t, outcome[int]{result: 1}, soon(t, s.system, awaiting(background, f)))
+	})
+}
+
 func TestARequeueToAFullQueueIsRefused(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {

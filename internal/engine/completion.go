@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/internal/waitgraph"
 )
 
 // Completion is the end of something that others wait for. It comes once, and
@@ -141,29 +143,28 @@ func (c *Completion) complete() (first, last *Continuation) {
 
 // await waits for the completion, which is that of the goal, or the end of the
 // context.
-func (c *Completion) await(ctx context.Context, goal Awaited) (err error) {
+func (c *Completion) await(ctx context.Context, goal waitgraph.Goal) (err error) {
 	if c.Settled() {
 		return nil
 	}
-	var doomed <-chan error
+	var aborted <-chan error
 	if chain := ChainOf(ctx); chain != nil {
-		v, err := chain.enter(goal, nil)
-		defer chain.leave(goal, v)
+		w, err := chain.enter(goal, nil)
+		defer w.leave()
 		switch {
 		case err != nil && c.Settled():
 			return nil
 		case err != nil:
 			return err
-		case v != nil:
-			doomed = v.doomed
 		}
+		aborted = w.aborted
 	}
 	select {
 	case <-c.Done():
 		return nil
 	case <-ctx.Done():
 		err = ctx.Err()
-	case err = <-doomed:
+	case err = <-aborted:
 	}
 	if c.Settled() {
 		return nil

@@ -3,15 +3,16 @@ package engine
 import (
 	"context"
 
+	"github.com/sluice-go/sluice/internal/waitgraph"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
 // ending is the end of an object, as a body waits for it that closes the object: that comes
 // when all bodies have returned that run there. Those that wait there and can start are served
-// before, and each of them that waits in turn sees the edge of this wait.
+// before, and each of them that waits in turn sees this wait.
 type ending struct {
-	box   *Mailbox
-	hears chan error // why it will not come
+	box     *Mailbox
+	aborted chan error // why it will not come
 }
 
 // AwaitEnd waits until the object has ended, which end brings about, returning what is closed
@@ -19,12 +20,12 @@ type ending struct {
 // if the object ends only when the caller has gone on: before end is called, and so
 // with nothing done; or later, as the object is restarted and waits for its children.
 func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{})) error {
-	e := &ending{box: m, hears: make(chan error, 1)}
+	e := &ending{box: m, aborted: make(chan error, 1)}
 	if chain := ChainOf(ctx); chain != nil {
-		// The edge is drawn before the end begins. A body that waits by then is seen here; one
-		// that begins to wait later sees the edge.
-		_, err := chain.enter(e, e)
-		defer chain.leave(e, nil)
+		// The wait is drawn before the end begins. A body that waits by then is seen here; one
+		// that begins to wait later sees this wait.
+		w, err := chain.enter(e, e)
+		defer w.leave()
 		if err != nil {
 			return err
 		}
@@ -34,7 +35,7 @@ func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{}
 	case <-idle:
 		return nil
 	case <-ctx.Done():
-	case err := <-e.hears:
+	case err := <-e.aborted:
 		return err
 	}
 	select {
@@ -45,23 +46,21 @@ func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{}
 	}
 }
 
-// quit implements quitter.
-func (e *ending) quit() bool { return true }
+// cancel implements canceler.
+func (e *ending) cancel() bool { return true }
 
-// doom implements quitter.
-func (e *ending) doom(err error) { e.hears <- err }
+// abort implements canceler.
+func (e *ending) abort(err error) { e.aborted <- err }
 
-func (e *ending) walk(map[*Join]bool, func(*Request)) {}
+// Pending implements waitgraph.Goal.
+func (e *ending) Pending() bool { return true }
 
-func (e *ending) seek(edge *edge, _ map[*Join]bool) { edge.to(e.box) }
+// Object implements waitgraph.Event.
+func (e *ending) Object() waitgraph.Point { return e.box }
 
-// vertex returns all that runs at the object, even where requests wait for some of it only.
-func (e *ending) vertex(s *search) *vertex { return s.ofSite(site{box: e.box}) }
-
-func (e *ending) way(s *search, to *vertex, body string) {
-	s.links = append(s.links, mailbox.Link{Body: body, For: e.String()})
-	s.through(to)
-}
+// Point implements waitgraph.Event: all that runs at the object blocks its end, even where requests wait for
+// some of it only.
+func (e *ending) Point() waitgraph.Point { return e.box }
 
 // String names it in explanations.
 func (e *ending) String() string { return "the end of " + e.box.host.Name() }

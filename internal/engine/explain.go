@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/waitgraph"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -85,7 +86,9 @@ func (m *Mailbox) waitsOf(runs []run) []mailbox.Running {
 	defer graph.Unlock()
 	for i, r := range runs {
 		all[i] = r.Running
-		all[i].Waits = r.frame.far(map[*Mailbox]bool{m: true})
+		if r.frame != nil && r.frame.node != nil {
+			all[i].Waits = far(r.frame.node, map[waitgraph.Point]bool{m: true})
+		}
 	}
 	return all
 }
@@ -101,41 +104,31 @@ func (m *Mailbox) describe(r *Request, w *mailbox.Waiting, position int, now tim
 }
 
 // far follows what the body, or one that it has called, waits for now. The caller holds graph, so that the
-// edges stand; whether a request at the other end still waits is looked up
+// waits stand; whether a request at the other end still waits is looked up
 // there.
-func (f *Frame) far(seen map[*Mailbox]bool) (out []mailbox.Far) {
-	if f == nil || f.node == nil {
-		return nil
-	}
-	follow := func(far mailbox.Far, box *Mailbox, at site) {
-		if !seen[box] {
-			seen[box] = true
-			for _, g := range at.frames(nil) {
-				far.Behind = append(far.Behind, g.far(seen)...)
-			}
-		}
-		out = append(out, far)
-	}
-	for _, e := range f.node.waits {
-		if end, ok := e.goal.(*ending); ok {
-			if reason, pending := end.why(); pending {
-				follow(mailbox.Far{Request: end.String(), Reason: reason}, end.box, site{box: end.box})
-			}
-			continue
-		}
-		e.goal.walk(map[*Join]bool{}, func(w *Request) {
-			if w.box.Load() == nil {
+func far(n *waitgraph.Node, seen map[waitgraph.Point]bool) (out []mailbox.Far) {
+	for _, w := range n.Waits() {
+		waitgraph.Events(w.Goal(), func(e waitgraph.Event) {
+			if e.Object() == nil {
 				return // one of several that has not been handed in
 			}
-			if reason, pending := w.why(); pending {
-				box := w.box.Load()
-				follow(mailbox.Far{Request: w.String(), Reason: reason}, box, w.site(box))
+			reason, pending := e.(interface{ why() (mailbox.Reason, bool) }).why()
+			if !pending {
+				return
 			}
+			one := mailbox.Far{Request: e.String(), Reason: reason}
+			if at := e.Object(); !seen[at] {
+				seen[at] = true
+				for _, blocker := range e.Point().Blockers(nil) {
+					one.Behind = append(one.Behind, far(blocker, seen)...)
+				}
+			}
+			out = append(out, one)
 		})
 	}
-	for _, g := range f.node.below {
-		if !g.over.Load() {
-			out = append(out, g.far(seen)...)
+	for _, inner := range n.Called() {
+		if !inner.Body().Returned() {
+			out = append(out, far(inner, seen)...)
 		}
 	}
 	return out

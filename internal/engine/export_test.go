@@ -36,7 +36,7 @@ func (r *Request) AtRest() bool { return r.stage.Load() == own && len(r.wake) ==
 func Looked() int {
 	graph.Lock()
 	defer graph.Unlock()
-	return looked
+	return graph.Looked()
 }
 
 // Edges returns how many requests bodies wait for, each as often as that is so, and how many of the
@@ -44,8 +44,5 @@ func Looked() int {
 func Edges() (sum, unknown, restarting int) {
 	graph.Lock()
 	defer graph.Unlock()
-	for _, n := range sought {
-		sum += n
-	}
-	return sum, loose, restarts
+	return graph.Counts()
 }

@@ -88,7 +88,7 @@ type fanned struct {
 	spare   int          // threads that are reserved for the object, and for no request yet
 	kept    int          // threads that requests keep which wait
 	asked   bool         // Take has said no, so that there will be an Offer
-	doubted bool         // somebody is about to look for circles
+	recheck bool         // a worker is about to look for circles
 	unseen  []int        // per operation: bodies that have come by a counter, and the scheduler has been told of
 	doubles []bool       // per operation: one more is in its counter for those that have come by the scheduler
 
@@ -112,7 +112,7 @@ func (m *Mailbox) fan(out *Request) {
 		r, err := m.next(m.hasThread)
 		m.out = nil
 		if m.scheduler().Found() && pending.Load() > 0 {
-			m.doubt()
+			m.recheck()
 		}
 		if err == mailbox.ErrNoThread && m.scheduler().Jam() {
 			continue // those who have failed are told
@@ -290,74 +290,6 @@ func (m *Mailbox) reentered(r *Request) error {
 		return nil
 	}
 	return &mailbox.DeadlockError{Circle: append(between(outer, inner), mailbox.Link{Body: inner.String(), For: m.nameOf(r)})}
-}
-
-// doubt has somebody look whether a wait for a request of the object, which fans out, is in
-// a circle now. Elsewhere whoever waits from inside for a request that waits is held up by
-// all that runs there, from the start. Here it may be that nobody is in the request's way,
-// and later somebody is:
-//
-//   - the object is to be restarted, and nothing starts before what runs has returned;
-//   - the request is requeued, for an operation that conflicts with what runs;
-//   - another one has come that the policy prefers, or has been requeued, and waits itself;
-//   - a predicate has been asked about it, and says that it conflicts with what runs;
-//   - another one that comes first has come in by the door of a full queue;
-//   - another one has come to be at its bound, where all start that are compatible.
-//
-// The cause comes before graph is taken, here and by those that begin to wait: so one that
-// has drawn his edge is seen by who looks, and another one sees the cause. The caller holds
-// mu.
-func (m *Mailbox) doubt() {
-	if m.config.Fan == nil || m.fanned().doubted {
-		return
-	}
-	m.fanned().doubted = true
-	m.config.Workers.Dispatch((*doubts)(m))
-}
-
-// doubts is an object at which there may be a circle.
-type doubts Mailbox
-
-// Run implements Task.
-func (d *doubts) Run() {
-	m := (*Mailbox)(d)
-	m.mu.Lock()
-	m.fanned().doubted = false
-	m.mu.Unlock()
-	graph.Lock()
-	told := m.closes()
-	graph.Unlock()
-	for _, w := range told {
-		w.tell()
-	}
-}
-
-// against appends the bodies that r, at an object that fans out, cannot do without, and
-// which may call others: its own, if it runs; else those that run and that it conflicts
-// with, or those do that come before it; and all, if nothing starts at the object. The
-// caller holds graph.
-//
-// A request may also wait for its guard alone, which anybody may open; or for a thread,
-// of which all may be stuck under a hard limit. Then this appends none.
-func (m *Mailbox) against(r *Request, frames []*Frame) []*Frame {
-	m.mu.Lock()
-	k := m.scheduler()
-	switch {
-	case r.box.Load() != m:
-	case m.suspended() != nil && r.Waits():
-		m.mu.Unlock()
-		return m.frames(frames)
-	case r.Waits():
-		for other := range k.InTheWay(&r.Request) {
-			if f := other.Record.(*Request).frame; f != nil {
-				frames = append(frames, f)
-			}
-		}
-	case r.State() == mailbox.StateRunning && r.frame != nil:
-		frames = append(frames, r.frame)
-	}
-	m.mu.Unlock()
-	return frames
 }
 
 // park says that the body f waits for another request, so that its thread is idle, at an

@@ -3,8 +3,9 @@ package engine
 import (
 	"context"
 	"iter"
-	"slices"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/internal/waitgraph"
 )
 
 // Awaited is what can be waited for: a *Request that was posted, or a *Join of
@@ -16,19 +17,23 @@ type Awaited interface {
 	Then(do func(*Turn)) *Continuation
 	WithdrawAll(err error) bool
 
-	goal
+	// walk visits the requests behind it, and the joins on the way, each of these
+	// once: a future may well be used in several others.
+	walk(seen map[*Join]bool, visit func(*Request))
+	// goal returns it as the graph knows it, even if it is embedded in something.
+	goal() waitgraph.Goal
 }
 
 // Join is a completion that follows from those of others: from all of them, or
-// from the first that will do. Whoever makes it sees to that, by continuations;
+// from the first that will do. Its maker sees to that, by continuations;
 // the Join knows what it is made of, so that it can be withdrawn, and circles of
 // waiting be found through it. Of must be called before it is used, unless Settle is to end it.
 type Join struct {
 	Completion
-	first  bool
-	parts  atomic.Pointer[[]part] // until it has ended
-	vigils []*vigil               // of bodies that wait; guarded by graph
-	of     *Selection             // whose requests the parts are; nil for futures
+	first bool
+	parts atomic.Pointer[[]part] // until it has ended
+	waits waitList               // of bodies that wait, if it is of the first; guarded by graph
+	of    *Selection             // whose requests the parts are; nil for futures
 }
 
 // part is one of the things that a Join is made of.
@@ -50,14 +55,14 @@ func (j *Join) Of(first bool, parts ...Awaited) {
 
 // Behind says that j, which Settle is to end, will follow from r, which has not been
 // handed in yet: so circles are found through it. R, if it is told, cannot be withdrawn
-// by those who wait for j, and nobody can use its record again.
+// by those that wait for j, and its record is not used again.
 func (j *Join) Behind(r *Request) {
 	r.sender |= followed
 	j.parts.Store(&[]part{{Awaited: r}})
 }
 
 // Settle makes the completion of j come, which follows from nothing that Sluice knows
-// of, so that nobody has called Of, or from the request that Behind was told of; a
+// of, so that Of has not been called, or from the request that Behind was told of; a
 // worker does what follows from it. It only hands over, and may be called by the owner
 // of an object. Only the first call has an effect.
 func (j *Join) Settle(workers Dispatcher) {
@@ -94,9 +99,8 @@ func (j *Join) WithdrawAll(err error) (some bool) {
 	return some
 }
 
-// Lose says that the part i of a first-of has ended and will not do. If that was
-// what kept others from waiting in a circle, they are told: of all the events that
-// close one, this is the only one besides a wait that begins.
+// Lose says that the part i of a first-of has ended and will not do. If that was the way
+// out, waiters for j are in a circle now, and are aborted.
 func (j *Join) Lose(i int) {
 	graph.Lock()
 	defer graph.Unlock()
@@ -105,17 +109,7 @@ func (j *Join) Lose(i int) {
 		return
 	}
 	(*parts)[i].lost = true
-	alarm(j.vigils)
-}
-
-// alarm tells those of the waits that have become hopeless. The caller holds graph.
-func alarm(vigils []*vigil) {
-	for _, v := range slices.Clone(vigils) {
-		if err := v.frame.check(v.goal, nil); err != nil {
-			v.end()
-			v.doomed <- err // there is room: the vigil has ended with this
-		}
-	}
+	notify(j.waits)
 }
 
 // out reports whether the first-of cannot follow from the part any more: it has
@@ -128,27 +122,28 @@ func (j *Join) out(p *part) bool {
 	return p.lost || j.of != nil && p.Awaited.(*Request).lost()
 }
 
-// vigil is the wait of a body for something that may become hopeless meanwhile.
-type vigil struct {
-	frame  *Frame
-	goal   goal
-	doomed chan error
-	at     []*Join // guarded by graph, as all that follows
-	of     []*Request
-}
+// Pending implements waitgraph.Goal. A part that has ended cannot keep j from coming, even
+// while its continuation is on its way to say what that means for j.
+func (j *Join) Pending() bool { return !j.Settled() }
 
-// end lets nobody tell the body any more.
-func (v *vigil) end() {
-	for _, j := range v.at {
-		if i := slices.Index(j.vigils, v); i >= 0 {
-			j.vigils = slices.Delete(j.vigils, i, i+1)
+// Parts implements waitgraph.Join.
+func (j *Join) Parts() iter.Seq[waitgraph.Goal] {
+	if j.parts.Load() == nil {
+		return nil // what it follows from may yet be said, by Behind
+	}
+	return func(yield func(waitgraph.Goal) bool) {
+		for p := range j.left() {
+			if !j.out(p) && !yield(p.goal()) {
+				return
+			}
 		}
 	}
-	for _, r := range v.of {
-		r.unwatched(v)
-	}
-	v.at, v.of = nil, nil
 }
+
+// First implements waitgraph.Join.
+func (j *Join) First() bool { return j.first }
+
+func (j *Join) goal() waitgraph.Goal { return j }
 
 func (r *Request) walk(_ map[*Join]bool, visit func(*Request)) { visit(r) }
 

@@ -177,7 +177,7 @@ func (m *Mailbox) setPriority(r *mailbox.Request, priority int) bool {
 		m.mu.Unlock()
 		return false
 	}
-	m.doubt()
+	m.recheck()
 	m.reconsider()
 	return true
 }

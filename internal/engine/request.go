@@ -38,7 +38,7 @@ type Request struct {
 	ctx     context.Context          // its caller's, tamed (T1)
 	since   time.Duration            // when it arrived, on Now's clock
 	frame   *Frame                   // of a body that may call other objects
-	vigils  atomic.Pointer[[]*vigil] // of bodies that wait for it, posted as it was; written under graph
+	waits   atomic.Pointer[waitList] // of bodies that wait for it, posted as it was; written under graph
 	unwatch func() bool              // of one whose context may end: ends the watch over that; guarded by mu until it runs
 	wake    chan struct{}            // if it has tokens: one, when it is granted or has ended
 
@@ -397,8 +397,8 @@ func (m *Mailbox) wait(r *Request) {
 	}
 	chain := ChainOf(r.ctx)
 	if chain != nil {
-		v, err := chain.enter(r, r)
-		defer chain.leave(r, v)
+		w, err := chain.enter(r, r)
+		defer w.leave()
 		if err != nil { // it has left its queue
 			r.fail(err)
 			return
@@ -532,7 +532,7 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 		k.Arrive(&r.Request)
 	}
 	if m.config.Rules.Policy != nil && k.Runs() {
-		m.doubt()
+		m.recheck()
 	}
 	m.changed()
 	if m.config.bounded {
@@ -794,17 +794,17 @@ func (r *Request) Redeem(ctx context.Context) error {
 		return nil
 	default:
 	}
-	var doomed <-chan error
+	var aborted <-chan error
 	if chain := ChainOf(ctx); chain != nil {
-		v, err := chain.enter(r, nil)
-		defer chain.leave(r, v)
+		w, err := chain.enter(r, nil)
+		defer w.leave()
 		if err != nil {
 			return err
 		}
-		doomed = v.doomed
+		aborted = w.aborted
 	}
 	done := ctx.Done()
-	if done == nil && doomed == nil {
+	if done == nil && aborted == nil {
 		<-r.wake
 		return nil
 	}
@@ -814,7 +814,7 @@ func (r *Request) Redeem(ctx context.Context) error {
 		return nil
 	case <-done:
 		err = ctx.Err()
-	case err = <-doomed:
+	case err = <-aborted:
 	}
 	select {
 	case <-r.wake: // a result that is there is returned, whatever the context

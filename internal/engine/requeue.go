@@ -125,7 +125,7 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 	m.present(r)
 	m.scheduler().Enter(&r.Request, h.Keep)
 	if pending.Load() > 0 { // perhaps for one at the gate, before which it comes
-		m.doubt()
+		m.recheck()
 	}
 	return true
 }
@@ -337,7 +337,7 @@ func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 	m.present(r)
 	k.Enter(&r.Request, false)
 	if pending.Load() > 0 {
-		m.doubt()
+		m.recheck()
 	}
 	return true, owner
 }

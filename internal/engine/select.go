@@ -32,7 +32,7 @@ type Selection struct {
 	winner   atomic.Pointer[Request]
 	requests []*Request    // not changed from the first arrival on
 	wake     chan struct{} // of all of them; the winner's token
-	doomed   error         // why somebody else made the caller give up; written before the token
+	aborted  error         // why the caller has been cancelled, by another goroutine; written before the token
 	watched  bool          // the requests' contexts may end before the caller's
 	timed    bool          // the caller waits for no longer than due
 	due      time.Duration
@@ -112,8 +112,8 @@ func (r *Request) expire() {
 	r.settle()
 }
 
-// quit lets none of the requests run, unless one has been claimed.
-func (s *Selection) quit() bool {
+// cancel lets none of the requests run, unless one has been claimed.
+func (s *Selection) cancel() bool {
 	if !s.winner.CompareAndSwap(nil, nobody) {
 		return false
 	}
@@ -121,25 +121,25 @@ func (s *Selection) quit() bool {
 	return true
 }
 
-// quit implements quitter: the caller gives up, also if one has been claimed, but waits: it has
-// been requeued, and remains the winner.
-func (c *choice) quit() bool {
+// cancel implements canceler: it cancels the selection. A winner is cancelled too unless it has
+// started: it waits if it has been requeued, and remains the winner.
+func (c *choice) cancel() bool {
 	s := c.of
-	if s.quit() {
+	if s.cancel() {
 		return true
 	}
 	w := s.winner.Load()
-	return w != nobody && w.quit()
+	return w != nobody && w.cancel()
 }
 
-// doom implements quitter.
-func (c *choice) doom(err error) {
+// abort implements canceler.
+func (c *choice) abort(err error) {
 	s := c.of
 	if w := s.winner.Load(); w != nobody {
-		w.doom(err)
+		w.abort(err)
 		return
 	}
-	s.doomed = err
+	s.aborted = err
 	s.wake <- struct{}{}
 }
 
@@ -152,7 +152,7 @@ func (s *Selection) Begin() {
 		s.wake = make(chan struct{}, 1)
 	}
 	s.winner.Store(nil)
-	s.watched, s.timed, s.doomed = false, false, nil
+	s.watched, s.timed, s.aborted = false, false, nil
 }
 
 // Limit lets the caller wait for no longer than d for one of the requests to be chosen. One that
@@ -240,8 +240,8 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 			parts[i] = r
 		}
 		all.Of(true, parts...)
-		v, err := chain.enter(&all, &all)
-		defer chain.leave(&all, v)
+		w, err := chain.enter(&all.Join, &all)
+		defer w.leave()
 		if err != nil {
 			if w := s.winner.Load(); w != nobody {
 				w.fail(err)
@@ -263,14 +263,14 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 			told = true
 			continue
 		case <-due:
-			if s.quit() {
+			if s.cancel() {
 				return ErrDue
 			}
 			due = nil // one has been claimed
 			continue
 		case <-ctx.Done():
 		}
-		if s.quit() {
+		if s.cancel() {
 			return ctx.Err()
 		}
 		// One has been claimed. It waits nevertheless if it has been requeued.
@@ -285,7 +285,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 	}
 	r := s.winner.Load()
 	if r == nobody {
-		return s.doomed
+		return s.aborted
 	}
 	m := r.box.Load()
 	m.told(r, chain)
@@ -295,7 +295,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 
 // Forsake is Request.Forsake for the winner of a selection, or gives it up.
 func (s *Selection) Forsake() {
-	if s.quit() {
+	if s.cancel() {
 		return
 	}
 	if w := s.winner.Load(); w != nobody {

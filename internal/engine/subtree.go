@@ -3,16 +3,16 @@ package engine
 import "iter"
 
 // An object that is restarted waits until its children have ended, and they do not end before their
-// bodies have returned. To the search for circles these bodies are in the way of its requests, like
+// bodies have returned. To the search for circles these bodies block its requests, like
 // one of its own: those of the children, and of theirs, as the children wait for them.
 //
-//	child.visit ──waits for──► parent.visit ──held up by──► the restart of parent
+//	child.visit ──waits for──► parent.visit ──blocked by───► the restart of parent
 //	     ▲                                                          │
 //	     └──────────────────────waits for───────────────────────────┘
 //
 // The circle may be closed by the body that begins to wait, like any other; it sees the wait for the
 // children as long as suspension.children is set. Or the wait for the children closes it, which cannot
-// be refused: then the bodies are told that wait for the object in such a circle (see closes). All of
+// be refused: then the waits for the object that are in such a circle are aborted (see breakCircles). All of
 // that happens under graph, so that one of the two sees the other.
 //
 // A stop makes no such circle, as nothing waits at an object that has been stopped. An actor among
@@ -73,7 +73,7 @@ func (t *Subtree) visit(yield func(*Subtree) bool) bool {
 func (t *Subtree) Recheck() {
 	if t != nil {
 		t.box.mu.Lock()
-		t.box.doubt()
+		t.box.recheck()
 		t.box.mu.Unlock()
 	}
 }
@@ -85,14 +85,12 @@ func (t *Subtree) AwaitChildren(waits bool) {
 	}
 	graph.Lock()
 	set := t.box.awaits(t, waits)
-	var told []wait
+	var broken []*waiter
 	if set && waits {
-		told = t.box.closes()
+		broken = breakCircles(graph.Waits(t.box))
 	}
 	graph.Unlock()
-	for _, w := range told {
-		w.tell()
-	}
+	abort(broken)
 }
 
 // awaits is AwaitChildren for the object; it reports false if that changes nothing. The
@@ -106,83 +104,9 @@ func (m *Mailbox) awaits(t *Subtree, children bool) bool {
 	}
 	if s.children = nil; children {
 		s.children = t
-		restarts++
+		graph.Elsewhere(1)
 	} else {
-		restarts--
+		graph.Elsewhere(-1)
 	}
 	return true
-}
-
-// wait is one that has been found to be in a circle, and has ended with that. Its
-// body is still to be told.
-type wait struct {
-	by  quitter
-	err error
-}
-
-func (w wait) tell() { w.by.doom(w.err) }
-
-// closes ends the waits for the object that are in a circle now, though they were not when
-// they began: as it waits for the end of its children, or for what doubt is about. It returns
-// those that are still to be told. The caller holds graph.
-//
-// There was no circle before, so each leads through the object, and thus through a wait for one of
-// its requests by a body that one of these requests is held up by, or by one of these. When these
-// waits have ended there is no circle again.
-func (m *Mailbox) closes() (told []wait) {
-	var all []edge // from bodies below, and those that they are held up by
-	frames := map[*Frame]bool{}
-	boxes := map[*Mailbox]bool{m: true}
-	joins := map[*Join]bool{}
-	var follow func(*Frame)
-	into := func(box *Mailbox) {
-		if box != nil && !boxes[box] {
-			boxes[box] = true
-			for _, f := range box.frames(nil) {
-				follow(f)
-			}
-		}
-	}
-	follow = func(f *Frame) {
-		if frames[f] || f.node == nil || f.over.Load() {
-			return
-		}
-		frames[f] = true
-		for _, e := range f.node.waits {
-			all = append(all, e)
-			if end, ok := e.goal.(*ending); ok {
-				into(end.box)
-			}
-			clear(joins)
-			e.goal.walk(joins, func(r *Request) { into(r.box.Load()) })
-		}
-		for _, g := range f.node.below {
-			follow(g)
-		}
-	}
-	for _, f := range m.frames(nil) {
-		follow(f)
-	}
-	for _, e := range all {
-		clear(joins)
-		here := []*Request(nil)
-		e.goal.walk(joins, func(r *Request) {
-			if r.box.Load() == m {
-				here = append(here, r)
-			}
-		})
-		if end, ok := e.goal.(*ending); len(here) == 0 && !(ok && end.box == m) {
-			continue
-		}
-		if by := e.quitter(); by != nil {
-			if err := e.from.check(e.goal, by); err != nil {
-				told = append(told, wait{by, err})
-			}
-			continue
-		}
-		for _, r := range here {
-			r.alarm() // that of the edge among them
-		}
-	}
-	return told
 }

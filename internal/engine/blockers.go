@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"github.com/sluice-go/sluice/internal/waitgraph"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// A mailbox is the wait point of all requests of its object, and of the object's end; but if the object
+// fans out, each request is its own.
+var (
+	_ waitgraph.Point = (*Mailbox)(nil)
+	_ waitgraph.Point = (*Request)(nil)
+	_ waitgraph.Event = (*Request)(nil)
+	_ waitgraph.Event = (*ending)(nil)
+	_ waitgraph.Join  = (*Join)(nil)
+)
+
+// Blockers implements waitgraph.Point: they are the bodies that run in the object and may call others,
+// and, if it waits for the end of its children, those that run in any object below it.
+func (m *Mailbox) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
+	nodes, children := m.running(nodes)
+	if children != nil {
+		for below := range children.within() {
+			nodes, _ = below.box.running(nodes)
+		}
+	}
+	return nodes
+}
+
+// running appends the bodies that run in the object now and may call others. If the
+// object waits for the end of its children it returns its subtree, too. The caller holds graph.
+func (m *Mailbox) running(nodes []*waitgraph.Node) (_ []*waitgraph.Node, children *Subtree) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.queues.Load(); k != nil {
+		for r := range k.Running() {
+			nodes = r.Record.(*Request).frame.appendTo(nodes)
+		}
+	}
+	if s := m.suspended(); s != nil {
+		children = s.children
+	}
+	return nodes, children
+}
+
+// appendTo appends the node of the body, if there is such a body, and it has a node.
+func (f *Frame) appendTo(nodes []*waitgraph.Node) []*waitgraph.Node {
+	if f == nil || f.node == nil {
+		return nodes
+	}
+	return append(nodes, f.node)
+}
+
+// Via implements waitgraph.Point.
+func (m *Mailbox) Via(body waitgraph.Body) string {
+	if body.(*Frame).box == m {
+		return ""
+	}
+	return "the restart of " + m.host.Name()
+}
+
+// Blockers implements waitgraph.Point for a request at an object that fans out: they are its own body, if
+// that runs; else those that run and that it conflicts with, or those do that come before it; and all,
+// if nothing starts at the object.
+//
+// A request may also wait for its guard alone, which any request may open; or for a thread,
+// of which all may be in use for good under a hard limit. Then there are none.
+func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
+	m := r.lock()
+	switch {
+	case m.suspended() != nil && r.Waits():
+		m.mu.Unlock()
+		return m.Blockers(nodes)
+	case r.Waits():
+		for other := range m.scheduler().InTheWay(&r.Request) {
+			nodes = other.Record.(*Request).frame.appendTo(nodes)
+		}
+	case r.State() == mailbox.StateRunning:
+		nodes = r.frame.appendTo(nodes)
+	}
+	m.mu.Unlock()
+	return nodes
+}
+
+// Via implements waitgraph.Point.
+func (r *Request) Via(body waitgraph.Body) string { return r.box.Load().Via(body) }
+
+// Pending implements waitgraph.Goal. A request that has been answered blocks nothing, though
+// its caller may not have taken notice yet; nor does one that has not been handed in.
+func (r *Request) Pending() bool {
+	if r.box.Load() == nil {
+		return false
+	}
+	m := r.lock()
+	defer m.mu.Unlock()
+	return !r.Ended() && r.State() != mailbox.StateFresh
+}
+
+// Object implements waitgraph.Event.
+func (r *Request) Object() waitgraph.Point {
+	if m := r.box.Load(); m != nil {
+		return m
+	}
+	return nil
+}
+
+// Point implements waitgraph.Event.
+func (r *Request) Point() waitgraph.Point {
+	if m := r.box.Load(); m.config.Fan == nil {
+		return m
+	}
+	return r
+}
+
+func (r *Request) goal() waitgraph.Goal { return r }

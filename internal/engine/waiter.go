@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/internal/waitgraph"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// graph is the bodies of the process that wait inside objects, and what they wait for. A wait is
+// drawn from before its caller parks until after it has been told the result, and a record is
+// not used again while a wait leads to it; so with graph held waits can be followed
+// without meeting a record in its next life.
+//
+// Order of locks: graph, then the mu of one mailbox at a time. A wait from inside an object takes
+// graph twice, to draw the wait and to erase it; a goal that moves or fails while bodies wait for
+// it, and an explanation of bodies that wait, once. A call from outside, and one that finds its object
+// idle, never take it. Where threads are lent or limited, a wait takes a step for each body
+// of the chain.
+var graph waitgraph.Graph
+
+// pending is how many waits have been entered, and not left. A goroutine that has changed under the
+// mu of a mailbox what may close a circle there, and then finds none, need not look: a wait that is
+// entered later sees the change.
+var pending atomic.Int64
+
+// waiter is a wait of a body for a request, the end of an object, or a Join. All is guarded by graph.
+type waiter struct {
+	waitgraph.Wait
+	top *Frame                 // the first body, from inside outwards, whose thread is not idle for this
+	by  canceler               // of one that is cancelled as it is aborted
+	err *mailbox.DeadlockError // of one that has been erased since it was in a circle
+
+	// Of all others, which something posted may be behind, that may close a circle later.
+	aborted  chan error
+	joins    []*Join    // of the first, that have it among their waiters
+	requests []*Request // likewise
+}
+
+// waitList is the waits of waiters without a canceler.
+type waitList []*waitgraph.Wait
+
+// waiterPool keeps waiters for other waits: zero, but for room.
+var waiterPool = sync.Pool{New: func() any { return new(waiter) }}
+
+// canceler is a caller that can leave what it waits for, which will not run then.
+type canceler interface {
+	// cancel is called with graph held. It reports false if it is too late.
+	cancel() bool
+	// abort tells the caller why it has been cancelled.
+	abort(err error)
+}
+
+// cancel takes the request of a caller out of its queue. That it is committed does
+// not matter: it would wait for ever.
+func (r *Request) cancel() bool { return r.lock().remove(r) }
+
+// abort implements canceler. The caller waits for the token, whatever becomes of its
+// context, since the request is in no queue any more.
+func (r *Request) abort(err error) {
+	r.fail(err)
+	r.settle()
+}
+
+// enter draws the wait of the body f for the goal, until leave. If that closes a circle it
+// returns an error that names the circle, and the wait is erased: by, if it is not nil, has
+// been cancelled then; if by cannot be, the wait is over soon, and goes on. A body that waits at several
+// objects at once, for the first to take it, enters a Join of these requests.
+//
+// A goal that was posted may come to close a circle later: it is requeued to another object,
+// which waits for f; or it is the first of several, of which the others fail. Then
+// the waiter is aborted. (A called request is taken to another object by its own caller, which enters
+// again.)
+func (f *Frame) enter(goal waitgraph.Goal, by canceler) (*waiter, error) {
+	pending.Add(1)
+	graph.Lock()
+	defer graph.Unlock()
+	w := waiterPool.Get().(*waiter)
+	w.Owner, w.by = w, by
+	if by == nil {
+		w.watch(goal.(Awaited)) // before it is looked where the goal is: see moved
+	}
+	f.draw(w, goal)
+	return w, w.breaks(graph.Circle(&w.Wait))
+}
+
+// leave ends what enter began. One that has been erased before may still be about to be aborted.
+func (w *waiter) leave() {
+	graph.Lock()
+	defer graph.Unlock()
+	pending.Add(-1)
+	if w.From() != nil {
+		w.erase()
+		*w = waiter{requests: w.requests}
+		waiterPool.Put(w)
+	}
+}
+
+// watch has the waiter among those of the requests, and of the joins of the first, that the goal follows from.
+func (w *waiter) watch(goal Awaited) {
+	w.aborted = make(chan error, 1)
+	var joins map[*Join]bool
+	if _, simple := goal.(*Request); !simple {
+		joins = map[*Join]bool{}
+	}
+	goal.walk(joins, func(r *Request) {
+		r.addWaiter(w)
+		w.requests = append(w.requests, r)
+	})
+	for j := range joins {
+		if j.first {
+			j.waits = append(j.waits, &w.Wait)
+			w.joins = append(w.joins, j)
+		}
+	}
+}
+
+// draw draws w. The caller holds graph.
+func (f *Frame) draw(w *waiter, goal waitgraph.Goal) {
+	graph.Draw(&w.Wait, f.place(), goal)
+	w.top = f
+	for w.top != nil && w.top.idles && (w.top == f || !w.top.over.Load()) {
+		g := w.top
+		w.top = g.parent
+		if g.box.config.idles {
+			if g.idle++; g.idle == 1 {
+				g.park()
+			}
+		}
+		if w.top != nil && w.top.node.WaitsFor(g.r) {
+			break // the thread of that one is idle already
+		}
+	}
+}
+
+// erase erases w, if it is drawn, and ends what watch began. The caller holds graph.
+func (w *waiter) erase() {
+	from := w.From()
+	if from == nil {
+		return
+	}
+	graph.Erase(&w.Wait)
+	for g := from.Body().(*Frame); g != w.top; g = g.parent {
+		if g.box.config.idles {
+			if g.idle--; g.idle == 0 {
+				g.unpark()
+			}
+		}
+	}
+	for _, j := range w.joins {
+		if i := slices.Index(j.waits, &w.Wait); i >= 0 {
+			j.waits = slices.Delete(j.waits, i, i+1)
+		}
+	}
+	for _, r := range w.requests {
+		r.removeWaiter(w)
+	}
+	clear(w.requests)
+	w.joins, w.requests = nil, w.requests[:0]
+}
+
+// breaks erases w, which is in the circle, and returns an error that names it; or nil if there is no circle, or
+// the caller could not be cancelled, as it is about to run. The caller holds graph.
+func (w *waiter) breaks(circle []waitgraph.Link) error {
+	if circle == nil || w.by != nil && !w.by.cancel() {
+		return nil
+	}
+	w.erase()
+	w.err = new(mailbox.DeadlockError)
+	for _, link := range circle {
+		w.err.Circle = append(w.err.Circle, mailbox.Link(link))
+	}
+	return w.err
+}
+
+// breakCircles erases those of the waits that are in a circle now, though they were not when they
+// began, and returns their waiters, which are still to be aborted. The caller holds graph.
+func breakCircles(waits []*waitgraph.Wait) (broken []*waiter) {
+	graph.Circles(waits, func(wait *waitgraph.Wait, circle []waitgraph.Link) {
+		if w := wait.Owner.(*waiter); w.breaks(circle) != nil {
+			broken = append(broken, w)
+		}
+	})
+	return broken
+}
+
+// abort ends the waits of those that breaks has erased. Where one has a canceler it is called without graph.
+func abort(broken []*waiter) {
+	for _, w := range broken {
+		if w.by != nil {
+			w.by.abort(w.err)
+		} else {
+			w.aborted <- w.err // there is room: it is erased once
+		}
+	}
+}
+
+// notify aborts those of the waits that are in a circle now. The caller holds graph.
+func notify(waits waitList) { abort(breakCircles(slices.Clone(waits))) }
+
+// moved notifies the waiters for r, which has arrived at another object than the one at which it
+// was when their waits began.
+//
+// None is missed. A waiter is stored before it is looked where r is, and r
+// has arrived before the waiters are read here. So either it is seen, or it sees r here.
+//
+// Until then the graph counts r where it was. A body that begins to wait meanwhile, inside the
+// object that r has come to, may not see that r leads there; but its wait is drawn by the time
+// that the waits for r are looked at here.
+func (r *Request) moved() {
+	if r.waits.Load() == nil {
+		return
+	}
+	graph.Lock()
+	defer graph.Unlock()
+	if all := r.waits.Load(); all != nil {
+		for _, w := range *all {
+			graph.Recount(w)
+		}
+		notify(*all)
+	}
+}
+
+// addWaiter adds a waiter for r, and removeWaiter takes it away. The caller holds graph.
+func (r *Request) addWaiter(w *waiter) {
+	var all waitList
+	if old := r.waits.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	all = append(all, &w.Wait)
+	r.waits.Store(&all)
+}
+
+func (r *Request) removeWaiter(w *waiter) {
+	old := r.waits.Load()
+	if old == nil {
+		return
+	}
+	left := slices.DeleteFunc(slices.Clone(*old), func(other *waitgraph.Wait) bool { return other == &w.Wait })
+	if len(left) == 0 {
+		r.waits.Store(nil)
+	} else {
+		r.waits.Store(&left)
+	}
+}
