@@ -396,7 +396,7 @@ type site struct {
 
 // site returns the site of r, which is in the box.
 func (r *Request) site(box *Mailbox) site {
-	if box.config.Fan == nil {
+	if box.config.Parallel == nil {
 		return site{box: box}
 	}
 	return site{box, r}
