@@ -402,7 +402,7 @@ func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func()
 // strays reports whether a leaf's request is to keep off the fast path: there may be a line
 // to wait in; or the object fans out, and the request is to run on another goroutine.
 func (op *operationInfo) strays(o *core, how mode) bool {
-	if o.class.config.Fan != nil {
+	if o.class.config.Parallel != nil {
 		return how >= sending
 	}
 	return op.headOfLine && o.box.Word.Load().Has(word.Recheck)
@@ -451,7 +451,7 @@ func (op *operationInfo) putBack(o *core) {
 // giveBack is the part of release that need not know the types. In is the invocation that has run,
 // if that declares what it opens.
 func (op *operationInfo) giveBack(ctx context.Context, in typed, o *core, watched int, at *int) {
-	l := engine.Leaving{Op: op.index, Changed: op.changed, Lend: engine.Outside(ctx)}
+	l := engine.Leaving{Op: op.index, Changed: op.changed, MayHelp: engine.Outside(ctx)}
 	if in != nil {
 		l.Opens = op.opener(o, in)
 	}

@@ -35,8 +35,8 @@ type Crew interface {
 	Threads(system *actor.System, object actor.Spawner) engine.Threads
 }
 
-func (t *Type[T]) fan(c *Concurrency) *engine.Fan {
-	return &engine.Fan{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
+func (t *Type[T]) fan(c *Concurrency) *engine.Parallel {
+	return &engine.Parallel{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
 		op := t.op(i)
 		return op.info.leafed && op.info.looks&guards.AtWaiting == 0
 	}}

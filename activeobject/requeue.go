@@ -230,7 +230,7 @@ func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode,
 		}
 		t, err := c.next(q, o)
 		if err != nil || !c.travels(tame, q, t.o, how) {
-			l.Lend = engine.Outside(tame)
+			l.MayHelp = engine.Outside(tame)
 			posted = c.wait(tame, l, ran, q, how, s)
 			break
 		}
@@ -309,7 +309,7 @@ func (c *request) turnHere(ctx context.Context, w word.Word, last, now turn, how
 	c.ended(err, how, s)
 	if !o.box.Word.CompareAndSwap(w|now.op.mark, w) {
 		l := now.leaving(true)
-		l.Lend = engine.Outside(ctx)
+		l.MayHelp = engine.Outside(ctx)
 		o.leave(l)
 	}
 	return nil, true

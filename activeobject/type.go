@@ -363,7 +363,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		rules = &changed
 	}
 	c := &class{typ: &t.species, system: system, local: s.local, config: engine.Config{
-		Rules: rules, Tag: t.tag, Workers: system.Workers(), Lend: lend, NoFastPath: s.noFastPath,
+		Rules: rules, Tag: t.tag, Workers: system.Workers(), HelpLimit: helpLimit, NoFastPath: s.noFastPath,
 		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience, Unwanted: unwanted,
 	}}
 	if until := t.hidden.until.info.index; until < 64 {
@@ -382,7 +382,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		c.config.Overdue, c.config.Overlong = overdue(system.Logger()), overlong(system.Logger())
 	}
 	if s.concurrent.On {
-		c.config.Fan = t.fan(&s.concurrent)
+		c.config.Parallel = t.fan(&s.concurrent)
 	}
 	if s.counted {
 		c.config.Tag = noTag // no request takes the way that counts nothing
@@ -408,7 +408,7 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 	return c
 }
 
-// lend is how many requests of others a goroutine serves before it passes the
+// helpLimit is how many requests of others a goroutine serves before it passes the
 // object on: enough to spread the price of passing, not so many that its own
 // caller notices.
-const lend = 32
+const helpLimit = 32

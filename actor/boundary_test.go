@@ -70,7 +70,7 @@ func TestTheEndOfAnotherActorEndsNoWatch(t *testing.T) {
 	s := newSystem(t)
 	pid := spawn(t, s, func(proto.Context) {})
 	ended, stop := s.Watch(pid)
-	watcher := actor.OnlyGuest(s)
+	watcher := actor.OnlyWaiter(s)
 	process, _ := s.Actors().ProcessRegistry.Get(watcher)
 	for _, message := range []any{&proto.Terminated{}, &proto.Terminated{Who: proto.NewPID(pid.Address, "another")}, (*proto.Terminated)(nil)} {
 		process.SendSystemMessage(watcher, message)

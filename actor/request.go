@@ -41,7 +41,7 @@ import (
 // watch the actor: one that has passed a request on may well stop before the reply.)
 // The target must be in this process; replies do not find the way back from another.
 func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] {
-	l := &letter{}
+	l := &outgoing{}
 	l.envelope.Message = message
 	if e, ok := message.(*proto.MessageEnvelope); ok && e != nil {
 		l.envelope.Header, l.envelope.Message = e.Header, e.Message
@@ -56,9 +56,9 @@ func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] 
 // Besides their errors and the operation's it fails with *ResultError if the result
 // is not an R. *mailbox.DeadlockError ends the wait only: see Request.
 func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
-	q := &question{Invoke: Invoke{Operation: operation, Argument: argument}}
+	q := &invocation{Invoke: Invoke{Operation: operation, Argument: argument}}
 	q.envelope.Message = &q.Invoke
-	value, err := s.request(ctx, to, &q.letter).Await(ctx)
+	value, err := s.request(ctx, to, &q.outgoing).Await(ctx)
 	result, ok := value.(R)
 	if err == nil && !ok {
 		if want := reflect.TypeFor[R](); value != nil || want.Kind() != reflect.Interface {
@@ -71,25 +71,25 @@ func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argum
 // letter is what goes to the target of a request. It is apart from the record of the
 // request, which an actor that keeps the sender is not to keep, too; and not used
 // again, as nobody says when he has done with a PID.
-type letter struct {
+type outgoing struct {
 	envelope proto.MessageEnvelope
 	sender   proto.PID
 }
 
 // question is the letter of Ask.
-type question struct {
-	letter
+type invocation struct {
+	outgoing
 	Invoke
 }
 
 // asked is the record of a request. It is settled by who takes it from the desk,
 // which is one; so its result is written once.
-type asked struct {
+type pendingReply struct {
 	reply  result[any]
 	system *System
 	ctx    context.Context
 	target *PID
-	place  place
+	id     waiterID
 
 	// unwatch ends the watch over ctx. The one who settles does that, if it is there
 	// by then; else the one who asks finds the request settled, after having put it
@@ -98,7 +98,7 @@ type asked struct {
 }
 
 // request sends the letter.
-func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
+func (s *System) request(ctx context.Context, to *PID, l *outgoing) Future[any] {
 	if err := ctx.Err(); err != nil {
 		return failed[any](err)
 	}
@@ -107,20 +107,20 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 	if err != nil {
 		return failed[any](err)
 	}
-	r := &asked{system: s, ctx: ctx, target: to}
-	if err := s.desk.seat(r); err != nil {
+	r := &pendingReply{system: s, ctx: ctx, target: to}
+	if err := s.replies.register(r); err != nil {
 		return failed[any](err)
 	}
 	if to == nil {
-		s.desk.leave(r.place)
+		s.replies.remove(r.id)
 		return failed[any](&DeadLetterError{})
 	}
-	l.sender.Address, l.sender.Id = replyAddress, r.place.id()
+	l.sender.Address, l.sender.Id = replyAddress, r.id.id()
 	l.envelope.Sender = &l.sender
 	sent := false
 	defer func() {
 		if !sent { // a process has panicked; or a body has ended this goroutine, and then there is a reply
-			s.desk.leave(r.place)
+			s.replies.remove(r.id)
 		}
 	}()
 	actors.Root.Send(to, &l.envelope)
@@ -136,15 +136,15 @@ func (s *System) request(ctx context.Context, to *PID, l *letter) Future[any] {
 }
 
 // expire fails the request because its context has ended, unless it has a reply.
-func (r *asked) expire() {
-	if r.system.desk.leave(r.place) {
+func (r *pendingReply) expire() {
+	if r.system.replies.remove(r.id) {
 		engine.Ended(r.ctx, "a message to "+r.target.Id, func(err error) { r.settle(nil, err) })
 	}
 }
 
 // settle ends the request. It is called by the one who has taken it from the desk,
 // perhaps the owner of an object; so it only hands over what follows.
-func (r *asked) settle(value any, err error) {
+func (r *pendingReply) settle(value any, err error) {
 	r.reply.value, r.reply.err = value, err
 	r.reply.join.Settle(r.system.Workers())
 	if unwatch := r.unwatch.Load(); unwatch != nil {
@@ -153,7 +153,7 @@ func (r *asked) settle(value any, err error) {
 }
 
 // hear settles the request by a message.
-func (r *asked) hear(message any) {
+func (r *pendingReply) deliver(message any) {
 	switch m := message.(type) {
 	case *Reply:
 		if m == nil {
@@ -168,20 +168,20 @@ func (r *asked) hear(message any) {
 }
 
 // dismiss implements guest.
-func (r *asked) dismiss() { r.settle(nil, ErrClosed) }
+func (r *pendingReply) cancel() { r.settle(nil, ErrClosed) }
 
 // sit implements guest.
-func (r *asked) sit(p place) { r.place = p }
+func (r *pendingReply) assign(p waiterID) { r.id = p }
 
 // host implements guest.
-func (r *asked) host() *System { return r.system }
+func (r *pendingReply) owner() *System { return r.system }
 
 // deskOf returns the desk at which the sender of a message may be, or nil.
-func (s *System) deskOf(sender *PID) *desk {
+func (s *System) registryFor(sender *PID) *replyRegistry {
 	if !IsRequest(sender) || s.ready.Load() == nil {
 		return nil
 	}
-	return s.desk
+	return s.replies
 }
 
 // IsRequest reports whether the sender of a message is that of a request made by
@@ -191,11 +191,11 @@ func IsRequest(sender *PID) bool { return sender != nil && sender.Address == rep
 // Asker returns the context of the request that the sender of a message stands for,
 // if the sender is that of a request of this process that has not ended.
 func (s *System) Asker(sender *PID) (context.Context, bool) {
-	d := s.deskOf(sender)
+	d := s.registryFor(sender)
 	if d == nil {
 		return nil, false
 	}
-	r, _ := d.find(sender).(*asked)
+	r, _ := d.find(sender).(*pendingReply)
 	if r == nil {
 		return nil, false
 	}
@@ -215,7 +215,7 @@ func (s *System) Gone(pid *PID) bool {
 		return false
 	}
 	if IsRequest(pid) {
-		return s.desk.find(pid) == nil
+		return s.replies.find(pid) == nil
 	}
 	if !s.isHere(pid) {
 		return false
@@ -228,11 +228,11 @@ func (s *System) Gone(pid *PID) bool {
 // the object that he has sent his message to. So circles of waiting are found through
 // messages. (If another actor has passed it on, it may have asked others too.)
 func (s *System) Follows(sender, object *PID, request *engine.Request) {
-	d := s.deskOf(sender)
+	d := s.registryFor(sender)
 	if d == nil || object == nil {
 		return
 	}
-	if r, _ := d.find(sender).(*asked); r != nil && r.target.Id == object.Id && r.target.Address == object.Address {
+	if r, _ := d.find(sender).(*pendingReply); r != nil && r.target.Id == object.Id && r.target.Address == object.Address {
 		r.reply.join.Behind(request)
 	}
 }
@@ -242,11 +242,11 @@ func (s *System) Follows(sender, object *PID, request *engine.Request) {
 // for nobody, so that the owner of an object may call it. If err is not nil there is no
 // value.
 func (s *System) Answer(sender *PID, value any, err error) bool {
-	d := s.deskOf(sender)
+	d := s.registryFor(sender)
 	if d == nil {
 		return false
 	}
-	r, _ := d.take(sender, isAsked).(*asked)
+	r, _ := d.take(sender, isPendingReply).(*pendingReply)
 	if r == nil {
 		return false
 	}

@@ -69,7 +69,7 @@ func asks(t testing.TB, s *actor.System) (*actor.PID, <-chan *actor.PID) {
 // requireNobody requires that no request and no watch is left of a system.
 func requireNobody(t testing.TB, s *actor.System) {
 	t.Helper()
-	require.Zero(t, actor.Guests(s), "somebody is left at the desk")
+	require.Zero(t, actor.Waiters(s), "somebody is left at the desk")
 }
 
 func TestAReplyIsTheResultOfItsRequest(t *testing.T) {
@@ -433,11 +433,11 @@ func TestWhoeverNeverLooksAtHisFutureKeepsNothingAlive(t *testing.T) {
 			cancel()
 		}
 	}()
-	for end := time.Now().Add(10 * time.Second); actor.Guests(s) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Second); actor.Waiters(s) > 0 && time.Now().Before(end); {
 		runtime.Gosched()
 	}
 	requireNobody(t, s)
-	require.Less(t, actor.Places(s), 100, "places are used again")
+	require.Less(t, actor.Slots(s), 100, "places are used again")
 	// Those who keep the senders keep an address each, and no results.
 	results := make(chan struct{}, 1)
 	f := s.Request(background, pid, "?")
@@ -472,14 +472,14 @@ func TestACrowdThatHasGoneLeavesNoEmptyPlaces(t *testing.T) {
 	for range 5000 {
 		futures = append(futures, s.Request(ctx, deaf, "?"))
 	}
-	require.Equal(t, 5000, actor.Guests(s))
+	require.Equal(t, 5000, actor.Waiters(s))
 	cancel()
 	for _, f := range futures {
 		_, err := f.Await(background)
 		require.Equal(t, context.Canceled, err)
 	}
 	requireNobody(t, s)
-	require.Zero(t, actor.Places(s))
+	require.Zero(t, actor.Slots(s))
 }
 
 func TestRequestsWorkInBubbles(t *testing.T) {
@@ -512,7 +512,7 @@ func TestRequestsWorkInBubbles(t *testing.T) {
 func TestNoPlaceIsWhatItDoesNotSay(t *testing.T) {
 	for _, id := range []string{"", ".", "1", "1.", ".1", "1.1.1", "1.w", "w.1", " 1.1", "1.1 ", "-1.1", "1.A", "zz.1",
 		"4000000.1", "1." + strings.Repeat("v", 14), "$1"} {
-		require.False(t, actor.IsPlace(id), "%q", id)
+		require.False(t, actor.IsWaiterID(id), "%q", id)
 	}
 	for _, number := range []uint64{1, 31, 32, 1 << 32, 1<<64 - 1} {
 		for _, index := range []uint32{0, 1, 31, 32, 1<<32 - 1} {
@@ -655,5 +655,5 @@ func TestACircleOfWaitingIsNamedThoughItGoesByMessage(t *testing.T) {
 		}
 	}
 	// The replies to waits that have ended are on their way.
-	require.Eventually(t, func() bool { return actor.Guests(s) == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return actor.Waiters(s) == 0 }, 20*time.Second, time.Millisecond)
 }

@@ -66,9 +66,9 @@ type System struct {
 	props    *proto.Props
 	next     Receiver // whom the next adapter is for; guarded by spawning
 
-	ready  atomic.Pointer[proto.ActorSystem] // actors, once there are any
-	desk   *desk                             // of actors; not changed once these are ready
-	hushed bool                              // no more guests; guarded by the desk
+	ready         atomic.Pointer[proto.ActorSystem] // actors, once there are any
+	replies       *replyRegistry                    // of actors; not changed once these are ready
+	repliesClosed bool                              // no more guests; guarded by the desk
 }
 
 // Member is an object as its system sees it.
@@ -151,7 +151,7 @@ func (s *System) protoactor() *proto.ActorSystem {
 	}
 	if s.props == nil {
 		s.props = s.propsOf(func() Receiver { return s.next }, nil)
-		s.desk = deskOf(s.actors)
+		s.replies = replyRegistryOf(s.actors)
 		s.ready.Store(s.actors)
 	}
 	return s.actors
@@ -350,7 +350,7 @@ func (s *System) Close(ctx context.Context) error {
 	s.full, s.closed = true, true
 	members := s.membersNow()
 	s.mu.Unlock()
-	s.hush()
+	s.closeReplies()
 	idle := make([]<-chan struct{}, len(members))
 	for i, m := range members {
 		idle[i] = m.Stop()
@@ -399,12 +399,12 @@ func (s *System) within(ctx context.Context) error {
 
 // hush fails the requests to actors that have no reply, and ends what is watched. A
 // body may wait for such a thing, so this is done before bodies are waited for.
-func (s *System) hush() {
+func (s *System) closeReplies() {
 	s.spawning.Lock()
-	d := s.desk // if there is none, none is made any more, as closed is set
+	d := s.replies // if there is none, none is made any more, as closed is set
 	s.spawning.Unlock()
 	if d != nil {
-		d.hush(s)
+		d.closeFor(s)
 	}
 }
 

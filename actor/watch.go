@@ -34,17 +34,17 @@ func (s *System) watch(pid *PID, ended func()) (stop func() bool) {
 		return func() bool { return false }
 	}
 	w := &watcher{system: s, actor: pid, ended: ended}
-	if err := s.desk.seat(w); err != nil {
+	if err := s.replies.register(w); err != nil {
 		ended()
 		return func() bool { return false }
 	}
 	// The actor's context keeps its watchers by address, so each watch has its own.
 	w.send(&proto.Watch{Watcher: w.self})
-	if s.desk.hushed(s) { // perhaps before the actor has heard of the watch
+	if s.replies.closedFor(s) { // perhaps before the actor has heard of the watch
 		w.send(&proto.Unwatch{Watcher: w.self})
 	}
 	return func() bool {
-		if !s.desk.leave(w.place) { // the actor has ended, and knows nobody any more
+		if !s.replies.remove(w.id) { // the actor has ended, and knows nobody any more
 			return false
 		}
 		w.send(&proto.Unwatch{Watcher: w.self})
@@ -56,7 +56,7 @@ func (s *System) watch(pid *PID, ended func()) (stop func() bool) {
 type watcher struct {
 	system *System
 	actor  *PID
-	place  place
+	id     waiterID
 	self   *PID // the address of the place
 	ended  func()
 }
@@ -65,21 +65,21 @@ type watcher struct {
 // not in the registry any more is answered for by protoactor, and one that is just
 // leaving it still handles what has been sent to it.
 func (w *watcher) send(message any) {
-	process, _ := w.system.desk.actors.ProcessRegistry.Get(w.actor)
+	process, _ := w.system.replies.actors.ProcessRegistry.Get(w.actor)
 	process.SendSystemMessage(w.actor, message)
 }
 
 // hear implements guest.
-func (w *watcher) hear(any) { w.ended() }
+func (w *watcher) deliver(any) { w.ended() }
 
 // dismiss implements guest.
-func (w *watcher) dismiss() {
+func (w *watcher) cancel() {
 	w.send(&proto.Unwatch{Watcher: w.self}) // the actor may go on, in a system that is not ours
 	w.ended()
 }
 
 // sit implements guest.
-func (w *watcher) sit(p place) { w.place, w.self = p, proto.NewPID(replyAddress, p.id()) }
+func (w *watcher) assign(p waiterID) { w.id, w.self = p, proto.NewPID(replyAddress, p.id()) }
 
 // host implements guest.
-func (w *watcher) host() *System { return w.system }
+func (w *watcher) owner() *System { return w.system }

@@ -134,7 +134,7 @@ func TestNobodyCanEndAWatchByAMessage(t *testing.T) {
 	pid := s.Actors().Root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
 	dead := deadLetters(t, s)
 	ended, _ := s.Watch(pid)
-	watcher := actor.OnlyGuest(s)
+	watcher := actor.OnlyWaiter(s)
 	s.Tell(watcher, "done?")
 	require.Equal(t, "done?", soon(t, dead))
 	s.Stop(watcher)

@@ -6,7 +6,7 @@ import (
 )
 
 // A mailbox is the wait point of all requests of its object, and of the object's end; but if the object
-// fans out, each request is its own.
+// is parallel, each request is its own.
 var (
 	_ waitgraph.Point = (*Mailbox)(nil)
 	_ waitgraph.Point = (*Request)(nil)
@@ -59,7 +59,7 @@ func (m *Mailbox) Via(body waitgraph.Body) string {
 	return "the restart of " + m.host.Name()
 }
 
-// Blockers implements waitgraph.Point for a request at an object that fans out: they are its own body, if
+// Blockers implements waitgraph.Point for a request at a parallel object: they are its own body, if
 // that runs; else those that run and that it conflicts with, or those do that come before it; and all,
 // if nothing starts at the object.
 //
@@ -106,7 +106,7 @@ func (r *Request) Object() waitgraph.Point {
 
 // Point implements waitgraph.Event.
 func (r *Request) Point() waitgraph.Point {
-	if m := r.box.Load(); m.config.Fan == nil {
+	if m := r.box.Load(); m.config.Parallel == nil {
 		return m
 	}
 	return r

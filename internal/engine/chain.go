@@ -20,7 +20,7 @@ type Frame struct {
 	op     int32
 	over   atomic.Bool     // the body has returned
 	tame   bool            // the context that it is made from is: see Tame
-	parked bool            // its thread is idle meanwhile, and not counted: see Fan; guarded by mu of the box
+	parked bool            // its thread is idle meanwhile, and not counted: see Parallel; guarded by mu of the box
 	idles  bool            // waits for which threads are idle are counted here, or further out; guarded by graph
 	idle   int32           // the waits, its own and those below, for which its thread is idle: see waiter.top; guarded by graph
 	node   *waitgraph.Node // guarded by graph; nil as long as neither the body nor one that it has called has waited
@@ -54,7 +54,7 @@ func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
 // InsideAgain is Inside for a request that has been handed in, and has another turn. It may be
 // called with mu held.
 func (r *Request) InsideAgain(box *Mailbox) context.Context {
-	f := &Frame{Context: wild(r.ctx), r: r, box: box, op: int32(r.Op), tame: wild(r.ctx) == r.ctx}
+	f := &Frame{Context: original(r.ctx), r: r, box: box, op: int32(r.Op), tame: original(r.ctx) == r.ctx}
 	if r.called() {
 		f.parent = ChainOf(r.ctx)
 	}

@@ -8,23 +8,22 @@ import (
 	"github.com/sluice-go/sluice/internal/waitgraph"
 )
 
-// Completion is the end of something that others wait for. It comes once, and
-// then for good. Some wait for it by a channel that is made when it is first
-// asked for; others leave a continuation. The zero Completion is yet to come, and
-// costs a word as long as nobody waits.
+// Completion is the end of something that others wait for. It comes once, and then for good. Some
+// wait for it by a channel, which is made when it is first asked for; others leave a
+// continuation. The zero Completion is yet to come, and costs a word as long as nothing waits.
 //
-// The word holds nil, then perhaps the waiters, and in the end over. It becomes
-// over by one swap, so only one completer finds what was there before. What the
-// completer wrote until then happens before whatever those do who load over from
-// the word, and, as he takes the waiters' lock only afterwards, before whatever
-// those do who find waiters.over set: both may read the result.
+// The word holds nil, then perhaps the waiters, and in the end over. It becomes over by one swap,
+// so that only one completer finds what was there before. What the completer wrote until then
+// happens before what a goroutine does that loads over from the word. The completer takes the
+// waiters' lock only afterwards; so it also happens before what a goroutine does that finds
+// waiters.over set. Both may read the result.
 type Completion struct {
 	word atomic.Pointer[waiters]
 }
 
-// waiters are those who wait for one completion. They register under mu, either
-// before the completer comes, who then finds them, or after, and then they find
-// over set. So nobody is missed, and nobody told twice.
+// waiters are the channel and the continuations that wait for one completion. They register under
+// mu: either before the completer comes, which then finds them; or after, and then they find over
+// set. So none is missed, and none is told twice.
 type waiters struct {
 	mu          sync.Mutex
 	over        bool
@@ -32,7 +31,7 @@ type waiters struct {
 	first, last *Continuation
 }
 
-// over is what the word of a completion points to that has come.
+// over is the value of the word of a completion that has come.
 var over = func() *waiters {
 	w := &waiters{over: true, done: make(chan struct{})}
 	close(w.done)
@@ -66,9 +65,9 @@ func (c *Completion) Done() <-chan struct{} {
 	return w.done
 }
 
-// Then leaves a continuation, to be done once, on a worker, after the completion
-// has come: several in the order in which they were left. If it has come already
-// Then returns nil, and it is for the caller to carry on.
+// Then leaves a continuation, to be done once, on a worker, after the completion has come.
+// Several are done in the order in which they were left. If the completion has come already Then
+// returns nil, and the caller is to carry on itself.
 func (c *Completion) Then(do func(*Turn)) *Continuation {
 	w := c.waiters()
 	if w == over {
@@ -89,14 +88,14 @@ func (c *Completion) Then(do func(*Turn)) *Continuation {
 	return k
 }
 
-// Drop makes a completion forget a continuation, unless it has come already. It is
-// called at most once.
+// Drop makes a completion forget a continuation, unless it has come already. It is called at most
+// once.
 func (k *Continuation) Drop() {
 	w := k.at
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
-		return // the list belongs to a turn
+		return // the list belongs to a Turn
 	}
 	if k.prev == nil {
 		w.first = k.next
@@ -122,9 +121,8 @@ func (c *Completion) waiters() *waiters {
 	return w
 }
 
-// complete makes the completion come and wakes those who wait at the channel. It
-// returns the continuations, which are the caller's to see to. Only the first call
-// has an effect.
+// complete makes the completion come and closes its channel. It returns the continuations, which
+// the caller has to run. Only the first call has an effect.
 func (c *Completion) complete() (first, last *Continuation) {
 	w := c.word.Swap(over)
 	if w == nil || w == over {
@@ -172,34 +170,33 @@ func (c *Completion) await(ctx context.Context, goal waitgraph.Goal) (err error)
 	return err
 }
 
-// Turn is a worker's turn at continuations, which it runs one after another. What
-// follows from one of them in turn joins the end of the line instead of the stack,
-// however long the chain.
+// Turn is a worker's turn at continuations, which it runs one after another. What follows from
+// one of them joins the end of the list instead of the stack, however long the chain.
 type Turn struct {
 	workers     Dispatcher
 	first, last *Continuation
 
-	// The request that it began with, if any, and where that was.
+	// The request that the turn began with, if any, and where that was.
 	of *Request
 	at *Mailbox
 }
 
-// follow has a worker do what follows from the completion that has just come. It
-// only hands over, so that it may be called by the owner of an object.
+// follow has a worker run the continuations of a completion that has just come. It only
+// dispatches, so that the owner of an object may call it.
 func follow(first, last *Continuation, workers Dispatcher) {
 	if first != nil {
 		workers.Dispatch(&Turn{workers: workers, first: first, last: last})
 	}
 }
 
-// Workers returns whose worker's turn it is.
+// Workers returns the dispatcher on whose worker the turn runs.
 func (t *Turn) Workers() Dispatcher { return t.workers }
 
 // Run implements Task.
 func (t *Turn) Run() {
 	finished := false
 	defer func() {
-		if !finished { // one has left through runtime.Goexit; the others go on elsewhere
+		if !finished { // a continuation has left through runtime.Goexit; the others go on elsewhere
 			t.workers.Dispatch(t)
 		}
 	}()
@@ -213,12 +210,12 @@ func (t *Turn) Run() {
 	finished = true
 }
 
-// Complete makes the completion of j come. What follows from it is done later in
-// the turn. A nil turn is for a completion that nobody else has heard of yet, so
-// that nothing can follow.
+// Complete makes the completion of j come. What follows from it is done later in the turn. A nil
+// turn is for a completion that is not known to any other goroutine yet, so that nothing can
+// follow.
 func (t *Turn) Complete(j *Join) {
 	first, last := j.complete()
-	j.parts.Store(nil) // a long chain of futures is not to keep its beginning
+	j.parts.Store(nil) // so that a long chain of futures does not keep its beginning
 	switch {
 	case first == nil:
 	case t.first == nil:

@@ -13,38 +13,37 @@ import (
 
 // A caller's context is the caller's code: its Done, Err, Deadline and Value may panic, block,
 // end the goroutine, or call the object that asks. So none of them is called with the mu of an
-// object held, nor by a goroutine that owns an object or runs on behalf of other callers. What
-// is, is called on a tame context.
+// object held, nor by a goroutine that owns an object or runs on behalf of other callers. In
+// these places only methods of tame contexts are called.
 //
-// (T1) The ctx of a request is tame: its methods run no code but that of the context package
-// and this one's, which neither waits nor comes back. The contexts of the context package are,
-// if all those that they are derived from are. Any other is taken in by a sheltered one before
-// the request is handed in, on the goroutine of its caller, which holds nothing. Its deadline
-// and values are those of that moment, as the caller's goroutine sees them.
+// (T1) The ctx of a request is tame: its methods run only code of the context package and of this
+// one, which neither waits nor comes back to an object. A context of the context package is tame
+// if all those that it is derived from are. For any other a sheltered context stands in, which is
+// made before the request is handed in, on the goroutine of its caller, which holds nothing. Its
+// deadline and values are those of that moment, as the caller's goroutine sees them.
 //
-// (T2) A context that has ended never runs. What says that it has ended is its Done channel,
-// which a sheltered context has asked for once: it is closed before the end of a context is
-// known to anybody else, by its contract, and can be looked at without running anybody's
-// code. Err of a sheltered context is such a look, so that an owner that is about to start a
-// request sees every end that happened before; as it does with Err of the context package's.
+// (T2) A context that has ended never runs. What says that it has ended is its Done channel. A
+// sheltered context has asked for that channel once. By the contract of a context it is closed
+// before the end is known anywhere else, and looking at it runs no foreign code. Err of a
+// sheltered context is such a look. So an owner that is about to start a request sees every end
+// that happened before, as it does with Err of the context package's contexts.
 //
-// (T3) Why a sheltered context has ended only its Err can say. That is asked once the request
-// has left its queue: of a call on its caller's goroutine, where a panic is the caller's own;
-// of what was posted on a worker, which contains it. Until then the error is errEnded.
+// (T3) Why a sheltered context has ended only its own Err can say. Err is called once the request
+// has left its queue: for a call on its caller's goroutine, where a panic is the caller's own;
+// for a posted request on a worker, which contains the panic. Until then the error is errEnded.
 //
-// (T4) Where a goroutine that has taken an object on the fast path has to ask a context of any
-// kind, and it is not known to be tame, it gives the object back first, and the request goes
-// through the scheduler. One request cannot: its body has run on the fast path, and asks for a
-// requeue to the same object, which is part of the same step. Its context is asked by its own
-// caller's goroutine, and what it does is contained; but if it waits for the object, it waits for
-// itself.
+// (T4) A goroutine that has taken an object on the fast path, and has to ask a context that is
+// not known to be tame, gives the object back first, and the request goes through the scheduler.
+// One request cannot: its body has run on the fast path, and asks for a requeue to the same
+// object, which is part of the same step. Its context is asked by its own caller's goroutine, and
+// what it does is contained; but if it waits for the object, it waits for itself.
 
-// errEnded stands for the error of a context that has ended and is yet to be asked for it.
+// errEnded stands for the error of a context that has ended, until its Err is called (T3).
 var errEnded = errors.New("sluice: the context has ended")
 
-// sheltered is a context that stands for another one, whose code is not ours. It is for the
-// eyes of this package and the context package only: it has no other values than they look
-// for. Bodies and interceptors get the other one.
+// sheltered is a context that stands for another one, whose code is foreign. Only this package
+// and the context package use it: it has no values but those that they look for. Bodies and
+// interceptors get the original.
 type sheltered struct {
 	ctx         context.Context
 	done        <-chan struct{}
@@ -84,15 +83,15 @@ func (s *sheltered) Value(key any) any {
 	return nil
 }
 
-// parentKey is the key by which the context package finds the one of its own contexts that a
-// context ends with, if there is one. It then needs no goroutine to watch over the context.
+// parentKey is the key by which the context package looks for the innermost of its own contexts
+// that a context is derived from. Where it finds one it needs no goroutine to watch the context.
 var parentKey = func() any {
 	p := probe{Context: context.Background()}
 	_ = context.Cause(&p)
 	return p.key
 }()
 
-// probe is a context that notes which value it has been asked for.
+// probe is a context that notes the key that it has been asked for.
 type probe struct {
 	context.Context
 	key any
@@ -104,8 +103,8 @@ func (p *probe) Value(key any) any {
 	return nil
 }
 
-// Tame returns ctx, if that is tame, or else a context that stands for it here. It calls
-// the methods of ctx.
+// Tame returns ctx, if that is tame, or else a context that stands for it here. It calls the
+// methods of ctx.
 func Tame(ctx context.Context) context.Context {
 	if Tamed(ctx) {
 		return ctx
@@ -118,8 +117,8 @@ func Tame(ctx context.Context) context.Context {
 	return s
 }
 
-// wild returns the context that a tame one stands for.
-func wild(ctx context.Context) context.Context {
+// original returns the context that a tame one stands for, or the tame one itself.
+func original(ctx context.Context) context.Context {
 	if s, ok := ctx.(*sheltered); ok {
 		return s.ctx
 	}
@@ -144,17 +143,17 @@ var (
 	}()
 )
 
-// words returns the two words of a context: its type, and a pointer to what it is. Contexts are
-// looked into this way as it takes a nanosecond or two each.
+// words returns the two words of a context: its type, and a pointer to its data. Looking into
+// contexts this way takes a nanosecond or two each.
 func words(ctx context.Context) (typ, value unsafe.Pointer) {
 	v := any(ctx)
 	w := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
 	return w[0], w[1]
 }
 
-// derivedType returns the type of a context that begins with the one that it is derived from.
-// If that is not so, as in another version of the context package it may not be, it returns nil,
-// which is the type of none.
+// derivedType returns the type of a context that begins with the one that it is derived from. If
+// ctx does not begin so, as may happen with another version of the context package, it returns
+// nil, which is the type of no context.
 func derivedType(ctx context.Context) unsafe.Pointer {
 	t := reflect.TypeOf(ctx)
 	if t.Kind() == reflect.Pointer {
@@ -177,16 +176,16 @@ func Tamed(ctx context.Context) bool {
 }
 
 // Outside reports whether ctx is tame and belongs to no call chain, so that its caller's
-// goroutine may run the bodies of others.
+// goroutine may run the bodies of other callers.
 func Outside(ctx context.Context) bool {
 	f, tame := innermost(ctx)
 	return tame && (f == nil || f.over.Load())
 }
 
 // innermost reports whether ctx is tame, and then returns the innermost link of its call chain,
-// which is ChainOf if it has not ended. It calls none of the methods of ctx: it looks at the
-// types of those that it is derived from. A type of the context package that it does not know,
-// such as those of a later version, is not tame.
+// which is ChainOf if it has not ended. It calls no method of ctx: it looks at the types of the
+// contexts that ctx is derived from. A type of the context package that it does not know, such as
+// one of a later version, is not tame.
 func innermost(ctx context.Context) (f *Frame, tame bool) {
 	if typ, _ := words(ctx); typ == backgroundType {
 		return nil, true // most are
@@ -209,16 +208,16 @@ func innermost(ctx context.Context) (f *Frame, tame bool) {
 	return nil, false
 }
 
-// ended returns why ctx, which has ended, has.
+// ended returns the error of ctx, which has ended.
 func ended(ctx context.Context) error {
-	if err := wild(ctx).Err(); err != nil {
+	if err := original(ctx).Err(); err != nil {
 		return err
 	}
-	return context.Canceled // it breaks its contract
+	return context.Canceled // ctx breaks its contract
 }
 
-// Ended has do told why ctx, the context of the named request, has ended. If ctx panics or ends
-// the goroutine when it is asked, that is a *ContextError.
+// Ended calls do with the error of ctx, the context of the named request, which has ended. If ctx
+// panics or ends the goroutine when it is asked, that is a *ContextError.
 func Ended(ctx context.Context, request string, do func(error)) {
 	err := error(nil)
 	defer func() {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// exclusion is a mutex for sections that are much shorter than it takes to park: who finds it
-// locked waits awake for a while.
+// exclusion is a mutex for sections that are much shorter than the time it takes to park. A
+// goroutine that finds it locked waits awake for a while.
 //
-// A sync.Mutex does so only as long as nobody else is ready to run on its processor. Where there
-// is a crowd of callers it parks at once, is woken behind all of them, and then may find
-// the mutex locked again. If that is the owner of an object, or one whose body has returned,
-// everybody waits for him meanwhile.
+// A sync.Mutex waits awake only as long as no other goroutine is ready to run on its processor.
+// With many callers it parks at once, is woken behind all of them, and then may find the mutex
+// locked again. If the parked goroutine owns an object, or has run a body that is yet to be
+// completed, all others wait for it meanwhile.
 type exclusion struct{ sync.Mutex }
 
 // Lock locks it.

@@ -8,18 +8,17 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// chunk is how many waiting requests are inspected without letting anybody
-// else in between: some tens of microseconds' worth.
+// chunk is how many waiting requests are inspected under one hold of mu: some tens of
+// microseconds' worth.
 const chunk = 256
 
-// spare is for how many more than are counted room is made at first, as some may come.
+// spare is how many more requests than are counted room is made for at first, as some may arrive.
 const spare = 16
 
-// Explain returns what runs and what waits at the object, and why. It asks no
-// guard and waits for no body. It notes what runs, so that the next one knows it again: see
-// sighting. Of very many waiting requests it inspects some at
-// a time, so that the object can work in between; requests that come or go
-// meanwhile may be missing, those that wait throughout are not.
+// Explain returns what runs and what waits at the object, and why. It evaluates no guard and
+// waits for no body. It notes what runs, so that the next call recognises it: see sighting. Of
+// very many waiting requests it inspects some at a time, so that the object can work in between.
+// Requests that come or go meanwhile may be missing; those that wait throughout are not.
 func (m *Mailbox) Explain() mailbox.Snapshot {
 	now := Now()
 	ops := m.config.Rules.Operations
@@ -27,7 +26,7 @@ func (m *Mailbox) Explain() mailbox.Snapshot {
 	for op := range ops {
 		expected += m.Queued(op)
 	}
-	if expected > 0 { // or else the object is idle, as most are, and needs no room
+	if expected > 0 { // else the object is idle, as most are, and needs no room
 		expected += spare
 	}
 	room := make([]mailbox.Waiting, expected)
@@ -61,7 +60,7 @@ func (m *Mailbox) Explain() mailbox.Snapshot {
 		n++
 	}) {
 		m.mu.Unlock()
-		// Whoever waits for mu is first, and room is made while it is free.
+		// Goroutines that wait for mu take it first, and room is made while it is free.
 		runtime.Gosched()
 		if n == len(room) {
 			room = append(room, make([]mailbox.Waiting, chunk)...)
@@ -76,7 +75,7 @@ func (m *Mailbox) Explain() mailbox.Snapshot {
 	return s
 }
 
-// waitsOf returns the bodies that run with what they wait for.
+// waitsOf returns the bodies that run, each with what it waits for.
 func (m *Mailbox) waitsOf(runs []run) []mailbox.Running {
 	all := make([]mailbox.Running, len(runs))
 	if len(runs) == 0 {
@@ -93,8 +92,9 @@ func (m *Mailbox) waitsOf(runs []run) []mailbox.Running {
 	return all
 }
 
-// describe says of a request that waits what there is to say, in w, which is zero: of very
-// many, copying it would take longer than finding it out. The caller holds mu.
+// describe writes what a snapshot says of a waiting request to w, which is zero. It is not
+// returned: of very many requests, copying would take longer than finding out. The caller holds
+// mu.
 func (m *Mailbox) describe(r *Request, w *mailbox.Waiting, position int, now time.Duration) {
 	k := m.scheduler()
 	w.Operation, w.Arrival, w.Position = m.config.Rules.Operations[r.Op].Name, r.Arrival(), position
@@ -134,7 +134,7 @@ func far(n *waitgraph.Node, seen map[waitgraph.Point]bool) (out []mailbox.Far) {
 	return out
 }
 
-// why returns why the request waits, and whether it has not ended.
+// why returns why the request waits, if it does, and whether it is yet to end.
 func (r *Request) why() (mailbox.Reason, bool) {
 	m := r.lock()
 	defer m.mu.Unlock()
@@ -146,12 +146,12 @@ func (r *Request) why() (mailbox.Reason, bool) {
 	return mailbox.Reason{}, r.State() == mailbox.StateRunning
 }
 
-// because is Scheduler.Explain, with who has the threads that the scheduler knows nothing of. The
-// caller holds mu.
+// because is Scheduler.Explain, and adds what has the threads, which the scheduler does not know.
+// The caller holds mu.
 func (m *Mailbox) because(k *mailbox.Scheduler, r *Request, why *mailbox.Reason) {
 	k.Explain(&r.Request, why)
 	if why.Threads != "" {
-		if t, ok := m.config.Fan.Threads.(Keeper); ok {
+		if t, ok := m.config.Parallel.Threads.(Keeper); ok {
 			why.Threads = t.Taken()
 		}
 	}

@@ -10,7 +10,7 @@ const (
 	Returned = returned
 )
 
-// HandIn is Call without the wait, at an object that fans out.
+// HandIn is Call without the wait, at a parallel object.
 func (m *Mailbox) HandIn(r *Request) {
 	r.Prepare(context.Background(), Now())
 	m.mu.Lock()
@@ -20,11 +20,11 @@ func (m *Mailbox) HandIn(r *Request) {
 }
 
 func (m *Mailbox) Grant(r *Request)   { r.at(m); m.grant(r) }
-func (m *Mailbox) RunLent(r *Request) { m.runLent(r) }
-func (m *Mailbox) Unbegun() int32     { return m.fanned().unbegun.Load() }
-func (r *Request) Begin() uint32      { <-r.wake; return r.begin() }
-func (r *Request) Borrow() bool       { return r.borrow() }
-func (r *Request) Leave(s uint32)     { r.leave(s) }
+func (m *Mailbox) RunLent(r *Request) { m.runHelped(r) }
+func (m *Mailbox) Unbegun() int32     { return m.parallel().unbegun.Load() }
+func (r *Request) Begin() uint32      { <-r.wake; return r.outcomeSlow() }
+func (r *Request) Borrow() bool       { return r.claimHelp() }
+func (r *Request) Leave(s uint32)     { r.setOutcome(s) }
 
 // Awaited reports whether the caller of r, which has been lent, has come.
 func (r *Request) Awaited() bool { return r.stage.Load() == awaited }

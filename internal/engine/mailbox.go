@@ -63,18 +63,18 @@ type Config struct {
 	Tag uint32
 	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
 	Dispatcher Dispatcher
-	// Fan, if it is not nil, lets requests run at once, and says on which threads;
+	// Parallel, if it is not nil, lets requests run at once, and says on which threads;
 	// Dispatcher is nil then.
-	Fan *Fan
+	Parallel *Parallel
 	// Turn is how many bodies a worker runs before it gives the object back to its
 	// dispatcher, if more can start; 0 stands for a number that is good for most.
 	Turn int
 	// Workers run what has no thread of its own when the dispatcher is nil, and, in
 	// any case, what follows from a request that has ended.
 	Workers Dispatcher
-	// Lend is how many requests of others a goroutine serves before it passes
-	// the object on; or, at an object that fans out, before it waits.
-	Lend int
+	// HelpLimit is how many requests of others a goroutine serves before it passes
+	// the object on; or, at a parallel object, before it waits.
+	HelpLimit int
 	// NoFastPath sends every request through the scheduler. The answers are the
 	// same; tests run both ways.
 	NoFastPath bool
@@ -113,7 +113,7 @@ type Config struct {
 
 	bounded bool           // some waiting queue is
 	noted   bool           // something is noted of each request: what its policy wants to know, when to look after it, or from inside of whom it is called
-	shared  []word.Counter // per operation: its counter, if there is a Fan
+	shared  []word.Counter // per operation: its counter, if the object is parallel
 	counts  bool           // some operation has one
 	nowhere *Mailbox       // in which requests are that have ended, and been released
 	idles   bool           // it matters that a thread is idle as its body waits: it is lent, or does not count for the limit
@@ -169,15 +169,15 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	if c.rest = word.Idle(c.Tag); c.Dispatcher != nil || c.NoFastPath {
 		c.rest = c.rest.Close()
 	}
-	if c.Fan != nil {
+	if c.Parallel != nil {
 		c.rest, c.shared = word.Slow, c.counters()
 		c.counts = slices.ContainsFunc(c.shared, word.Counter.Exists)
 	}
 	_, lent := c.Dispatcher.(lender)
-	c.idles = lent || c.Fan != nil && (c.Fan.Threads != nil || c.Fan.Limit > 0 && !c.Fan.Hard)
+	c.idles = lent || c.Parallel != nil && (c.Parallel.Threads != nil || c.Parallel.Limit > 0 && !c.Parallel.Hard)
 	c.bounded = c.Rules.Bound.Overflow != mailbox.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
-	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // the threads of a Fan may be an object's
+	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // the threads of a Parallel may be an object's
 	n := len(c.Rules.Operations)
 	c.recheck, c.slow = guards.NewSet(n), guards.NewSet(n)
 	for op, o := range c.Rules.Operations {
@@ -209,10 +209,10 @@ func (m *Mailbox) Host() Host { return m.host }
 // Init makes the mailbox ready for requests. Config must have been prepared.
 func (m *Mailbox) Init(config *Config, host Host) {
 	m.config, m.host = config, host
-	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 || config.Fan != nil {
+	if n := len(config.Rules.Operations); config.Counted || config.Timed || config.Patience > 0 || config.Parallel != nil {
 		x := &extras{}
-		if config.Fan != nil {
-			x.fanned = &fanned{unseen: make([]int, n), doubles: make([]bool, n)}
+		if config.Parallel != nil {
+			x.parallel = &parallelState{untracked: make([]int, n), placeholders: make([]bool, n)}
 		}
 		if config.Counted {
 			x.fast = make([]fastCounts, n)
@@ -314,9 +314,9 @@ type Leaving struct {
 	Op int
 	// Changed says that the body may have changed the state.
 	Changed bool
-	// Lend says that the caller may run the bodies of others. One that is inside
+	// MayHelp says that the caller may run the bodies of others. One that is inside
 	// another object must not.
-	Lend bool
+	MayHelp bool
 	// Asked are the operations, as bits, whose plain guards have been asked since
 	// the body returned, up to Open, whose guard holds; or all of them, if Open
 	// is -1.
@@ -374,11 +374,11 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 // body that is run here may leave through runtime.Goexit.
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		if !m.Depart(l.Op) {
 			m.departed(l)
 			if m.engage() {
-				m.fan(nil)
+				m.startAll(nil)
 				return
 			}
 			m.changed()
@@ -401,7 +401,7 @@ func (m *Mailbox) Yield(l Leaving) {
 	if l.Asked != 0 {
 		k.Answered(l.Asked, l.Open)
 	}
-	m.serve(nil, m.lend(l.Lend), false)
+	m.serve(nil, m.helpLimit(l.MayHelp), false)
 }
 
 // own turns the fast path's owner, who holds mu, into one that the scheduler is
@@ -418,7 +418,7 @@ func (m *Mailbox) own() (unknown bool) {
 // engage makes the caller, who holds mu, the owner if the object is free, and
 // else makes sure that the owner looks at the scheduler before it lets go.
 func (m *Mailbox) engage() (owner bool) {
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		return m.setExclusive()
 	}
 	for {
@@ -447,7 +447,7 @@ func (m *Mailbox) release() {
 	if k := m.queues.Load(); k != nil { // or else nothing has ever waited
 		w = m.park(w, k)
 	}
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		w = m.setShared(w)
 	}
 	m.Word.Store(w)
@@ -492,7 +492,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 			watched = 1 << (c.Carried - 1)
 		}
 	}
-	if c.Fan != nil && k.Threadless() != nil {
+	if c.Parallel != nil && k.Threadless() != nil {
 		w |= word.Parked | word.Recheck
 	}
 	// Where nothing waits nothing looks at the set. But a guard that requests carry is
@@ -509,7 +509,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 
 // released says that the object has been given back, where that is of interest.
 func (m *Mailbox) released() {
-	m.still()
+	m.noteQuiescent()
 	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits())) { // or else those that wait may yet be served
 		c.over = true
 		m.forget()
@@ -557,10 +557,10 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 	for {
 		next, err := k.NextFor(may)
 		if m.extras.Load() != nil {
-			m.hush()
+			m.holdIfFailed()
 		}
 		if next == nil {
-			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() && !m.expects() {
+			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() && !m.threadExpected() {
 				c.draining = false
 				k.Close(c.err)
 				continue
@@ -570,7 +570,7 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 		r := next.Record.(*Request)
 		gone := r.gone()
 		if err != nil && err != mailbox.ErrNoThread {
-			m.dismiss(r)
+			m.dismissThread(r)
 		}
 		if err == nil && gone == nil && !next.Try { // it has been claimed: see may
 			if m.config.Timed && k.Waited(next) {
@@ -585,20 +585,20 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 			}
 		case r.lost():
 			k.Withdraw(next) // nobody waits for it any more, and it is about to be withdrawn anyway
-			m.dismiss(r)
+			m.dismissThread(r)
 			continue
 		case gone != nil && !r.claim():
 			k.Withdraw(next) // likewise, since we looked
-			m.dismiss(r)
+			m.dismissThread(r)
 			continue
 		case gone != nil && err == nil:
 			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
-			m.dismiss(r)
+			m.dismissThread(r)
 			r.lapses()
 			err = gone
-		case err == nil && m.config.Fan != nil && !may(next):
+		case err == nil && m.config.Parallel != nil && !may(next):
 			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since we looked
-			m.dismiss(r)
+			m.dismissThread(r)
 			if err = r.gone(); err != nil {
 				r.lapses()
 			} else {
@@ -606,7 +606,7 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 			}
 		case gone != nil:
 			k.Withdraw(next)
-			m.dismiss(r)
+			m.dismissThread(r)
 			r.lapses()
 			err = gone
 		case err == nil && m.config.Timed && k.Waited(next):
@@ -620,19 +620,19 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 // It is called by the owner with mu held, and returns with mu released.
 //
 // Self is a request of the calling goroutine that may be among those to start.
-// Up to lend other requests are run here too: by a worker all that are not for
+// Up to budget other requests are run here too: by a worker all that are not for
 // their own caller's goroutine, by a caller only leaf bodies. If one of these ends
 // the goroutine before self has run, self is withdrawn if its caller is there, and so
 // dies (see Forsake), and else is left to the worker that takes over.
-func (m *Mailbox) serve(self *Request, lend int, worker bool) {
-	if m.config.Fan != nil {
-		m.fan(nil)
+func (m *Mailbox) serve(self *Request, budget int, worker bool) {
+	if m.config.Parallel != nil {
+		m.startAll(nil)
 		return
 	}
 	var out *Request // has ended; its caller is told outside mu
-	s := server{self: self, lend: lend, worker: worker, dispatched: m.config.Dispatcher != nil}
+	s := server{self: self, budget: budget, worker: worker, dispatched: m.config.Dispatcher != nil}
 	for {
-		if worker && s.lend <= 0 && m.scheduler().AtGate() {
+		if worker && s.budget <= 0 && m.scheduler().AtGate() {
 			// Enough for one turn. Those at the gate come in when there is a thread
 			// again, as a Try is decided by that; without any, those inside are asked
 			// here, so that there is no other turn unless one of them can start.
@@ -669,7 +669,7 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 		}
 		r.retire()
 		if r != s.self {
-			s.lend--
+			s.budget--
 		}
 		if out = r; !m.carryOut(r, err) {
 			out = nil // it waits here again
@@ -680,7 +680,7 @@ func (m *Mailbox) serve(self *Request, lend int, worker bool) {
 			if s.self = nil; r.called() {
 				out, r.ended = nil, true // its caller is here
 				if r.hop() != nil {
-					s.lend = 0 // and has to take it to another object
+					s.budget = 0 // and has to take it to another object
 				}
 			}
 		}
@@ -698,14 +698,14 @@ func (m *Mailbox) hand(out *Request) {
 // server is a goroutine that serves.
 type server struct {
 	self               *Request // its own, not run yet; or nil
-	lend               int      // how many others it still runs
+	budget             int      // how many others it still runs
 	worker, dispatched bool
 }
 
 // here reports whether r is to run on the goroutine itself. Who is committed to a request of
 // his own runs no other before it, in which his goroutine may end.
 func (s *server) here(r *Request) bool {
-	return r == s.self || s.lend > 0 && (s.self == nil || !s.self.called() || !s.self.committed) && (r.Leaf || s.worker && (s.dispatched || !r.called()))
+	return r == s.self || s.budget > 0 && (s.self == nil || !s.self.called() || !s.self.committed) && (r.Leaf || s.worker && (s.dispatched || !r.called()))
 }
 
 // may reports whether a request may start: its context has not ended, there is a
@@ -765,12 +765,12 @@ func (m *Mailbox) Run() {
 	m.serve(nil, turn, true)
 }
 
-// lend returns how many requests of others the calling goroutine may serve.
-func (m *Mailbox) lend(may bool) int {
+// helpLimit returns how many requests of others the calling goroutine may serve.
+func (m *Mailbox) helpLimit(may bool) int {
 	if !may {
 		return 0
 	}
-	return m.config.Lend
+	return m.config.HelpLimit
 }
 
 // Name returns the name of the object.

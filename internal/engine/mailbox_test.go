@@ -250,7 +250,7 @@ func TestTheOwnerServesOthersWithinItsBound(t *testing.T) {
 	// With a bound of one, every goroutine serves at most one other, and nobody is
 	// lost when ownership passes on.
 	for _, lend := range []int{1, 2, 1000} {
-		r := newRoom(engine.Config{Lend: lend})
+		r := newRoom(engine.Config{HelpLimit: lend})
 		entered, let := make(chan struct{}), make(chan struct{})
 		v := r.visit(tidy, "holder")
 		v.during = func() { close(entered); <-let }

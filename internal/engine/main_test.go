@@ -96,8 +96,8 @@ func newRoom(config engine.Config) *room {
 	if config.Workers == nil {
 		config.Workers = goroutines{}
 	}
-	if config.Lend == 0 {
-		config.Lend = 32
+	if config.HelpLimit == 0 {
+		config.HelpLimit = 32
 	}
 	r := &room{}
 	r.Init(config.Prepare(func(op int) bool { return op == pass }), r)
@@ -229,7 +229,7 @@ func everywhere(t *testing.T, test func(t *testing.T, r *room)) {
 		"borrowed":          {},
 		"without fast path": {NoFastPath: true},
 		"dispatched":        {Dispatcher: goroutines{}},
-		"lending little":    {Lend: 1},
+		"lending little":    {HelpLimit: 1},
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newRoom(config)) })
 	}

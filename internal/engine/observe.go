@@ -7,20 +7,20 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// observer is told of every change of the load until it has seen enough.
+// observer is a function that is told of every change of the load until it has seen enough.
 type observer struct {
 	told func(mailbox.Load) (enough bool)
 }
 
-// Observe has f told the load of the object, now and after every change, until it
-// reports that it has seen enough, or stop is called. F is called with the scheduling
-// exclusion held: it must be quick, not panic, and neither call the object nor stop
-// the observation. It may ask Queued and Waiting.
+// Observe has f told the load of the object, now and after every change, until f reports that it
+// has seen enough, or stop is called. F is called with the scheduling exclusion held: it must be
+// quick, not panic, and neither call the object nor stop the observation. It may ask Queued and
+// Waiting.
 //
-// An object that is observed has no fast path, so that there is no change that goes
-// unseen: from here on nobody takes it without mu, and whoever has it already finds
-// engaged set when he lets go, and comes by way of Yield. It is open again when the
-// object is next given back without an observer.
+// An object that is observed has no fast path, so that f sees every change: from now on the
+// object is taken under mu only, and a goroutine that has taken it before finds engaged set when
+// it gives the object back, and comes by Yield. The fast path opens again when the object is next
+// given back without an observer.
 func (m *Mailbox) Observe(f func(mailbox.Load) (enough bool)) (stop func()) {
 	o := &observer{f}
 	m.mu.Lock()
@@ -37,16 +37,16 @@ func (m *Mailbox) Observe(f func(mailbox.Load) (enough bool)) (stop func()) {
 	}
 }
 
-// observed reports whether somebody observes the object. The caller holds mu.
+// observed reports whether the object has observers. The caller holds mu.
 func (m *Mailbox) observed() bool {
 	x := m.extras.Load()
 	return x != nil && len(x.observers) > 0
 }
 
-// closeFastPath keeps everybody from taking the object but by mu, and makes an
-// owner who has done so come by mu. The caller holds mu.
+// closeFastPath lets the object be taken under mu only. An owner that has taken it by the fast
+// path has to give it back under mu. The caller holds mu.
 func (m *Mailbox) closeFastPath() {
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		if m.engage() {
 			m.release()
 		}
@@ -68,11 +68,11 @@ func (m *Mailbox) closeFastPath() {
 	}
 }
 
-// reopen opens the fast path of an object that is not observed any more, if it is
-// free and nobody waits; else release does. The caller holds mu.
+// reopen opens the fast path of an object that is not observed any more, if the object is free
+// and nothing waits; else release does. The caller holds mu.
 func (m *Mailbox) reopen() {
 	w, k := m.Word.Load(), m.queues.Load()
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		if !m.observed() && m.engage() {
 			m.release()
 		}
@@ -83,8 +83,8 @@ func (m *Mailbox) reopen() {
 	}
 }
 
-// changed tells the observers. It is called where the load has changed, by the
-// holder of mu, who is about to let go of it.
+// changed tells the observers. It is called where the load has changed, by the goroutine that
+// holds mu and is about to release it.
 func (m *Mailbox) changed() {
 	if m.observed() {
 		m.tell()
@@ -113,6 +113,6 @@ func (m *Mailbox) load() (l mailbox.Load) {
 		}
 	}
 	// While a body runs at an active object, nothing is left to decide.
-	l.Deciding = held && (l.Running == 0 || m.config.Fan != nil)
+	l.Deciding = held && (l.Running == 0 || m.config.Parallel != nil)
 	return l
 }

@@ -22,16 +22,16 @@ func attributesOf(ctx context.Context) attributes {
 	return a
 }
 
-// WithPriority returns a context whose requests have the priority: greater ones
-// go first at objects that are ordered by priority. The default is 0.
+// WithPriority returns a context whose requests have the priority: greater ones go first at
+// objects that are ordered by priority. The default is 0.
 func WithPriority(ctx context.Context, priority int) context.Context {
 	a := attributesOf(ctx)
 	a.priority = priority
 	return context.WithValue(ctx, attributesKey{}, a)
 }
 
-// WithClient returns a context whose requests are made in the name of the client,
-// which policies and interceptors get to see.
+// WithClient returns a context whose requests are made in the name of the client, which policies
+// and interceptors get to see.
 func WithClient(ctx context.Context, client any) context.Context {
 	a := attributesOf(ctx)
 	a.client = client
@@ -44,11 +44,11 @@ func ClientOf(ctx context.Context) any { return attributesOf(ctx).client }
 // ByPriority is a Config.Rank: the greatest priority first.
 func ByPriority(ctx context.Context) int64 { return rankOf(attributesOf(ctx).priority) }
 
-// rankOf returns the rank of a priority. It is not its negative: there is none of the
-// least.
+// rankOf returns the rank of a priority. It is the complement, as the least priority has no
+// negative.
 func rankOf(priority int) int64 { return ^int64(priority) }
 
-// eternity is the last second that fits into an int64 of nanoseconds.
+// eternity is the last second whose nanoseconds fit into an int64.
 const eternity = math.MaxInt64 / int64(time.Second)
 
 // ByDeadline is a Config.Rank: the earliest deadline first, and those without one
@@ -66,7 +66,7 @@ func ByDeadline(ctx context.Context) int64 {
 	return d.UnixNano()
 }
 
-// appraise notes what the policy wants to know of a request.
+// appraise computes what the policy compares: the rank of the request, or its Candidate.
 func (m *Mailbox) appraise(r *Request) {
 	if m.config.Rank != nil {
 		r.Rank = m.config.Rank(r.ctx)
@@ -91,8 +91,8 @@ func (r *Request) candidate() *mailbox.Candidate {
 	return view
 }
 
-// Ordered returns a policy that considers requests in the order that the user
-// gives. Its objects need Config.Views.
+// Ordered returns a policy that considers requests in the order that the user's function gives.
+// Its objects need Config.Views.
 func Ordered(before func(a, b *mailbox.Candidate) bool) *mailbox.Policy {
 	const name = "the user's order"
 	return &mailbox.Policy{Name: name, Within: true, Fallible: true, Before: func(a, b *mailbox.Request, _ int) (first bool, err error) {
@@ -100,7 +100,7 @@ func Ordered(before func(a, b *mailbox.Candidate) bool) *mailbox.Policy {
 		returned, value, stack := false, any(nil), []byte(nil)
 		defer func() {
 			if !returned {
-				err = x.misjudged(name, Panicked(value), stack, a, b)
+				err = x.policyFailed(name, Panicked(value), stack, a, b)
 			}
 		}()
 		defer func() {
@@ -114,7 +114,7 @@ func Ordered(before func(a, b *mailbox.Candidate) bool) *mailbox.Policy {
 	}}
 }
 
-// Choosing returns a policy by which the user chooses among the requests that may
+// Choosing returns a policy by which the user's function chooses among the requests that may
 // start now. Its objects need Config.Views.
 func Choosing(choose func(eligible []*mailbox.Candidate) int) *mailbox.Policy {
 	const name = "the user's choice"
@@ -126,7 +126,7 @@ func Choosing(choose func(eligible []*mailbox.Candidate) int) *mailbox.Policy {
 		returned, value, stack := false, any(nil), []byte(nil)
 		defer func() {
 			if !returned {
-				err = eligible[0].Record.(*Request).misjudged(name, Panicked(value), stack, eligible...)
+				err = eligible[0].Record.(*Request).policyFailed(name, Panicked(value), stack, eligible...)
 			}
 		}()
 		defer func() {
@@ -140,10 +140,10 @@ func Choosing(choose func(eligible []*mailbox.Candidate) int) *mailbox.Policy {
 	}}
 }
 
-// misjudged returns the error of a policy that panicked with the value when it
-// was asked about r and others. If there is no value the policy has called
-// runtime.Goexit, and the goroutine is to be kept from leaving the object locked.
-func (r *Request) misjudged(policy string, value any, stack []byte, about ...*mailbox.Request) error {
+// policyFailed returns the error of a policy that panicked with the value when it was asked about
+// r and others. A nil value says that the policy has called runtime.Goexit; then the object is
+// handed to a worker, as the dying goroutine must not leave it locked.
+func (r *Request) policyFailed(policy string, value any, stack []byte, about ...*mailbox.Request) error {
 	m := r.box.Load()
 	err := &mailbox.PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: stack}
 	if value == nil {

@@ -1,8 +1,8 @@
 package engine
 
-// Promise is a completion that somebody brings about by hand: of a result that comes
-// from elsewhere than a request. It follows from nothing that Sluice knows of, so
-// whoever waits for it is held up by no object.
+// Promise is a completion that Settle brings about: of a result that comes from elsewhere than a
+// request. It follows from nothing that Sluice knows of, so that no object holds up what waits
+// for it.
 type Promise struct {
 	Join
 	// Withdraw is called by WithdrawAll, and reports whether there was anything to

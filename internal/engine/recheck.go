@@ -14,10 +14,10 @@ package engine
 // The cause comes before graph is taken, here and by those that begin to wait: so a wait that
 // has been drawn is seen here, and another one sees the cause. The caller holds mu.
 func (m *Mailbox) recheck() {
-	if m.config.Fan == nil || m.fanned().recheck {
+	if m.config.Parallel == nil || m.parallel().recheck {
 		return
 	}
-	m.fanned().recheck = true
+	m.parallel().recheck = true
 	m.config.Workers.Dispatch((*rechecking)(m))
 }
 
@@ -28,7 +28,7 @@ type rechecking Mailbox
 func (d *rechecking) Run() {
 	m := (*Mailbox)(d)
 	m.mu.Lock()
-	m.fanned().recheck = false
+	m.parallel().recheck = false
 	m.mu.Unlock()
 	graph.Lock()
 	broken := breakCircles(graph.Waits(m))

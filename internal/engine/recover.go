@@ -2,17 +2,16 @@ package engine
 
 import "runtime"
 
-// Panicked is called by a deferred function, or by one that it calls with recover() as the
-// argument, after a function that did not return. It returns what that panicked with; or
-// nil, if it has called runtime.Goexit, so that the goroutine is ending.
+// Panicked returns what a function that did not return has panicked with; or nil, if it has
+// called runtime.Goexit, so that the goroutine is ending. It is called by a deferred function, or
+// by one that a deferred function calls with recover() as the argument.
 //
-// A nil value does not tell: with GODEBUG=panicnil=1 panic(nil) has one. Nor does another
-// one, if a deferred function has panicked while the goroutine was ending: recover ends that
-// panic, and then the goroutine goes on ending. What does tell is by what the deferred
-// function was called. Those that a function has deferred before the one that recovers are
-// called by runtime.Goexit if the goroutine is ending, and else by the function itself,
-// which is about to return. So where it matters whether the goroutine goes on there are two
-// of them:
+// A nil value does not tell the two apart: with GODEBUG=panicnil=1 panic(nil) has one. Nor does
+// another value, if a deferred function has panicked while the goroutine was ending: recover ends
+// that panic, and then the goroutine goes on ending. The caller of the deferred function does
+// tell. Deferred functions before the one that recovers are called by runtime.Goexit if the
+// goroutine is ending, and else by the function that has deferred them, which is about to return.
+// So where it matters whether the goroutine goes on there are two of them:
 //
 //	defer func() { // called second
 //		if !returned {
@@ -25,7 +24,7 @@ import "runtime"
 //		}
 //	}()
 //
-// Where it does not matter one will do, which calls Panicked(recover()).
+// Where it does not matter one is enough, which calls Panicked(recover()).
 func Panicked(value any) any {
 	var callers [1]uintptr
 	const panicked, deferred = 2, 1 // and Callers itself

@@ -223,7 +223,7 @@ func (r *Request) at(m *Mailbox) {
 func (r *Request) Recycle() { r.Home().Recycle() }
 
 // Context returns the context of the request's caller.
-func (r *Request) Context() context.Context { return wild(r.ctx) }
+func (r *Request) Context() context.Context { return original(r.ctx) }
 
 // Lapsed reports whether err, with which the request has ended, is that of its context.
 func (r *Request) Lapsed(err error) bool {
@@ -360,7 +360,7 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 // CallHeld is Call for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		m.Yield(Leaving{Op: r.Op})
 		m.Call(ctx, r, now)
 		return
@@ -384,7 +384,7 @@ func (m *Mailbox) disown(op int) {
 // call is the way of a request whose caller waits. It is called with mu held.
 func (m *Mailbox) call(r *Request, owner bool, falsePart string) {
 	if m.arrive(r, owner, falsePart) { // only the caller puts the record back, whatever has become of r
-		m.serve(r, m.lend(ChainOf(r.ctx) == nil), false)
+		m.serve(r, m.helpLimit(ChainOf(r.ctx) == nil), false)
 	}
 	m.wait(r)
 }
@@ -403,7 +403,7 @@ func (m *Mailbox) wait(r *Request) {
 			r.fail(err)
 			return
 		}
-	} else if m.config.lends() {
+	} else if m.config.helps() {
 		m.help(r)
 	}
 	for !r.ended {
@@ -434,7 +434,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	if !r.granted {
 		return true
 	}
-	switch r.found() {
+	switch r.outcome() {
 	case done:
 		return true
 	case own: // the object is ours
@@ -454,14 +454,14 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	} else {
 		r.ended = false
 	}
-	m.goOnServing(r, f, self, m.lend(may))
+	m.goOnServing(r, f, self, m.helpLimit(may))
 	return true
 }
 
 // goOnServing is serve for a goroutine on which r has run, with the frame f, and which has
 // left the running queue. It owns the object, unless that fans out.
-func (m *Mailbox) goOnServing(r *Request, f *Frame, self *Request, lend int) {
-	m.serveIf(m.config.Fan == nil || m.left(r, f), self, lend)
+func (m *Mailbox) goOnServing(r *Request, f *Frame, self *Request, budget int) {
+	m.serveIf(m.config.Parallel == nil || m.left(r, f), self, budget)
 }
 
 // over says to the scheduler that the body of r has returned, unless it asks to be
@@ -518,7 +518,7 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 		r.unwatch = context.AfterFunc(r.ctx, r.expire)
 	}
 	k := m.scheduler()
-	switch fan := m.config.Fan; {
+	switch fan := m.config.Parallel; {
 	case fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()):
 		k.ArriveThreadless(&r.Request) // the owner gives it a thread, if there is one
 	case owner && fan == nil && m.config.Dispatcher == nil: // or else guards are evaluated on the threads of that
@@ -560,7 +560,7 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 func (m *Mailbox) report(failed func() (*mailbox.Request, error)) {
 	for next, err := failed(); next != nil; next, err = failed() {
 		r := next.Record.(*Request)
-		m.dismiss(r)
+		m.dismissThread(r)
 		if !r.claim() {
 			continue
 		}
@@ -591,7 +591,7 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 // PostHeld is Post for an entry that the calling goroutine has taken the object
 // for, only to find its guard false. The object is given back.
 func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		m.Yield(Leaving{Op: r.Op})
 		if err := m.Post(ctx, r, now); err != nil {
 			r.at(m)
@@ -611,7 +611,7 @@ func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 	switch { // r itself is only compared with others from here on
 	case !m.arrive(r, owner, falsePart):
 	case leaf:
-		m.serve(r, m.lend(chain == nil), false)
+		m.serve(r, m.helpLimit(chain == nil), false)
 	default:
 		m.serve(nil, 0, false)
 	}
@@ -659,7 +659,7 @@ func (m *Mailbox) remove(r *Request) bool {
 		m.mu.Unlock()
 		return false
 	}
-	m.dismiss(r)
+	m.dismissThread(r)
 	m.reconsider()
 	return true
 }
@@ -734,7 +734,7 @@ func (r *Request) Exit() {
 // stillOwned reports whether the goroutine on which r has run, which has left the
 // running queue, owns the object. It is called with mu held.
 func (m *Mailbox) stillOwned(r *Request) bool {
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		return m.left(r, r.frame)
 	}
 	m.changed()
@@ -766,7 +766,7 @@ func (r *Request) settle() {
 	}
 	switch {
 	case r.tokens && r.stage.Load() != own:
-		r.leave(done)
+		r.setOutcome(done)
 	case r.tokens:
 		r.wake <- struct{}{}
 	case r.Told:
@@ -840,7 +840,7 @@ func (r *Request) Forsake() {
 	}
 	<-r.wake
 	if r.granted {
-		stage := r.found()
+		stage := r.outcome()
 		m.mu.Lock()
 		switch stage {
 		case own:
@@ -880,7 +880,7 @@ func (m *Mailbox) ConflictExited(r *mailbox.Request, err error) {
 func (m *Mailbox) abandon() {
 	out := m.out
 	m.out = nil
-	m.hush()
+	m.holdIfFailed()
 	m.changed()
 	m.mu.Unlock()
 	out.settle()
@@ -909,8 +909,8 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 		m.report(k.Next) // nothing starts any more, so that what it returns has failed
 	}
 	switch {
-	case owner && m.config.Fan != nil:
-		m.fan(nil) // a thread may have been offered while mu was free, and has to be returned
+	case owner && m.config.Parallel != nil:
+		m.startAll(nil) // a thread may have been offered while mu was free, and has to be returned
 		return c.idle
 	case owner:
 		m.release()

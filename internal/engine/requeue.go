@@ -114,8 +114,8 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 	// long as r is still a request for that; and it sorts r in by what the policy
 	// sees, which therefore has to be brought up to date in between.
 	m.scheduler().Complete(&r.Request)
-	if m.config.Fan != nil {
-		m.fanned().forget(r)
+	if m.config.Parallel != nil {
+		m.parallel().dropSighting(r)
 	}
 	r.board(h, m, Now())
 	if err := r.gone(); err != nil {
@@ -273,7 +273,7 @@ func (m *Mailbox) CallOn(ctx context.Context, r *Request, l Leaving, now time.Du
 	r.Prepare(ctx, now)
 	waits, owner := m.goOn(r, l)
 	if waits {
-		m.serveIf(owner, r, m.lend(l.Lend))
+		m.serveIf(owner, r, m.helpLimit(l.MayHelp))
 		m.wait(r)
 	} else {
 		r.ended = true           // as far as Forsake is concerned, should a guard end this goroutine
@@ -289,20 +289,20 @@ func (m *Mailbox) PostOn(ctx context.Context, r *Request, l Leaving, now time.Du
 	r.heed()
 	switch {
 	case waits && r.Leaf:
-		m.serveIf(owner, r, m.lend(l.Lend))
+		m.serveIf(owner, r, m.helpLimit(l.MayHelp))
 	case waits:
 		m.serveIf(owner, nil, 0)
 	default:
 		defer r.settle() // which moves it on, unless its context has ended; also if a body that is lent this goroutine ends it
-		m.serveIf(owner, nil, m.lend(l.Lend))
+		m.serveIf(owner, nil, m.helpLimit(l.MayHelp))
 	}
 }
 
 // serveIf is serve for who may not be the owner, at an object that fans out. It is called
 // with mu held, and returns with mu released.
-func (m *Mailbox) serveIf(owner bool, self *Request, lend int) {
+func (m *Mailbox) serveIf(owner bool, self *Request, budget int) {
 	if owner {
-		m.serve(self, lend, false)
+		m.serve(self, budget, false)
 	} else {
 		m.mu.Unlock()
 	}
@@ -315,7 +315,7 @@ func (m *Mailbox) serveIf(owner bool, self *Request, lend int) {
 func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 	m.mu.Lock()
 	k := m.scheduler()
-	if m.config.Fan != nil {
+	if m.config.Parallel != nil {
 		owner = m.engage() // so that the scheduler knows of the body
 		m.departed(l)
 	} else {

@@ -8,26 +8,24 @@ import (
 	"time"
 )
 
-// Selection is a call that waits at several objects at once, for the first that
-// can run it.
+// Selection is a call that waits at several objects at once, for the first that can run it.
 //
-// Which one that is is decided by one compare-and-swap, of whoever is about to
-// start a request and has the exclusion of its object: an owner starts it only if
-// he has claimed the selection for it. So no two of the requests ever start,
-// whatever their objects do at the same time. The winner's thread then takes the
-// others out of their queues, before the body runs and before the caller is told;
-// an owner who meets one of them in between drops it. So whoever can know that one
-// has been chosen finds the others gone.
+// One compare-and-swap decides which one that is. It is done by a goroutine that is about to
+// start a request and has the exclusion of its object: an owner starts a request only if it has
+// claimed the selection for it. So no two of the requests ever start, whatever their objects do
+// at the same time. The winner's thread then takes the others out of their queues, before the
+// body runs and before the caller is told; an owner that meets one of them in between drops it.
+// So where it can be known that one has been chosen, the others are gone.
 //
 // Nothing fails between the claim and the start, or else no case could be chosen any more: an
 // owner claims in the last question that the scheduler asks (see scheduler.grant), and the start
 // follows under the same hold of mu. So a winner has started, or failed; and if it waits it has
 // been requeued.
 //
-// Claiming includes those that are still to be handed in. The caller looks at the winner
-// in the step in which he hands in a request, and the winner's thread takes the mu of
-// every object, whether the request is there already or not: either it comes later
-// and finds the request, or its claim came first and is seen.
+// The claim also covers requests that are still to be handed in. The caller looks at the winner
+// under the mu under which it hands a request in, and the winner's thread takes the mu of every
+// object, whether the request is there already or not. Either that thread comes later and finds
+// the request; or its claim came first, and the caller sees it.
 type Selection struct {
 	winner   atomic.Pointer[Request]
 	requests []*Request    // not changed from the first arrival on
@@ -41,16 +39,16 @@ type Selection struct {
 // ErrDue is the error of a selection that has become due.
 var ErrDue = errors.New("engine: the selection is due")
 
-// nobody is the winner of a selection that its caller has given up.
-var nobody = new(Request)
+// noWinner is the winner of a selection that its caller has given up.
+var noWinner = new(Request)
 
-// claim reports whether r may run, and lets no other of its selection run then.
+// claim reports whether r may run. If so, no other request of its selection runs.
 func (r *Request) claim() bool {
 	s := r.selection()
 	return s == nil || s.winner.CompareAndSwap(nil, r) || s.winner.Load() == r
 }
 
-// lost reports whether r will never run, as another of its selection does.
+// lost reports whether r will never run, as another request of its selection does.
 func (r *Request) lost() bool {
 	s := r.selection()
 	if s == nil {
@@ -60,17 +58,16 @@ func (r *Request) lost() bool {
 	return w != nil && w != r
 }
 
-// retire takes the others of r's selection, which r has won, out of their queues.
-// It is called without mu, and takes that of one other mailbox at a time, which is
-// never held for long.
+// retire takes the others of r's selection, which r has won, out of their queues. It is called
+// without mu, and takes the mu of one other mailbox at a time, which is never held for long.
 func (r *Request) retire() {
 	if s := r.selection(); s != nil {
 		s.clear(r)
 	}
 }
 
-// clear takes all requests but one back from their objects, which do not look at
-// them any more when it returns.
+// clear takes all requests but one back from their objects. When it returns the objects do not
+// look at them any more.
 func (s *Selection) clear(but *Request) {
 	for _, other := range s.requests {
 		if other != but {
@@ -79,27 +76,27 @@ func (s *Selection) clear(but *Request) {
 	}
 }
 
-// drop lets the scheduler forget a request that has lost. It may have failed, and that
-// not been told, as the owner tells one at a time: then nobody will be told. It is
-// called with mu held, and releases it.
+// drop lets the scheduler forget a request that has lost. If the request has failed, and its
+// caller has not been told yet, as the owner tells one at a time, it is not told. It is called
+// with mu held, and releases it.
 func (m *Mailbox) drop(r *Request) {
 	k := m.queues.Load()
 	switch {
 	case k == nil:
 		m.mu.Unlock()
 	case k.Withdraw(&r.Request):
-		m.dismiss(r)
+		m.dismissThread(r)
 		m.reconsider()
 	default:
 		if k.Drop(&r.Request) {
-			m.dismiss(r)
+			m.dismissThread(r)
 		}
 		m.mu.Unlock()
 	}
 }
 
-// expire ends the wait of one request of a selection whose own context has ended: it
-// is chosen, and fails. One that has not arrived looks at its context when it does.
+// expire ends the wait of one request of a selection whose own context has ended: the request is
+// chosen, and fails. One that has not arrived looks at its context when it does.
 func (r *Request) expire() {
 	m := r.lock()
 	if !r.Waits() || r.committed || !r.claim() {
@@ -114,7 +111,7 @@ func (r *Request) expire() {
 
 // cancel lets none of the requests run, unless one has been claimed.
 func (s *Selection) cancel() bool {
-	if !s.winner.CompareAndSwap(nil, nobody) {
+	if !s.winner.CompareAndSwap(nil, noWinner) {
 		return false
 	}
 	s.clear(nil)
@@ -129,13 +126,13 @@ func (c *choice) cancel() bool {
 		return true
 	}
 	w := s.winner.Load()
-	return w != nobody && w.cancel()
+	return w != noWinner && w.cancel()
 }
 
 // abort implements canceler.
 func (c *choice) abort(err error) {
 	s := c.of
-	if w := s.winner.Load(); w != nobody {
+	if w := s.winner.Load(); w != noWinner {
 		w.abort(err)
 		return
 	}
@@ -155,13 +152,12 @@ func (s *Selection) Begin() {
 	s.watched, s.timed, s.aborted = false, false, nil
 }
 
-// Limit lets the caller wait for no longer than d for one of the requests to be chosen. One that
-// has been chosen is not hurried.
+// Limit lets the caller wait for no longer than d for one of the requests to be chosen. It does
+// not limit a request that has been chosen.
 func (s *Selection) Limit(d time.Duration) { s.timed, s.due = true, d }
 
-// Add makes r one of the requests, to be handed in at the box. Its context may be
-// derived from the caller's; then own says so, and the record must not be used for
-// another request.
+// Add makes r one of the requests, to be handed in at the box. Its context may be derived from
+// the caller's; then own says so, and the record must not be used for another request.
 func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.Duration, own bool) {
 	r.box.Store(box)
 	r.special().sel, r.wake, r.tokens = s, s.wake, true
@@ -170,11 +166,10 @@ func (s *Selection) Add(ctx context.Context, r *Request, box *Mailbox, now time.
 	s.watched = s.watched || own
 }
 
-// Select hands in the requests, of which one is to run, and waits until it has
-// ended; or until the context has, and then none of them ever runs. It returns the
-// number of the one that has run, or has failed; or -1 and the context's error, ErrDue, or
-// *DeadlockError. Those that come first are handed in first, and if one can run at
-// once the later ones are not handed in.
+// Select hands in the requests, of which one is to run, and waits until it has ended; or until
+// the context has, and then none of them ever runs. It returns the number of the request that has
+// run, or has failed; or -1 and the context's error, ErrDue, or *DeadlockError. Those that come
+// first are handed in first, and if one can run at once the later ones are not handed in.
 func (s *Selection) Select(ctx context.Context) (int, error) {
 	s.handIn()
 	if w := s.winner.Load(); w == nil || !w.ended {
@@ -243,7 +238,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		w, err := chain.enter(&all.Join, &all)
 		defer w.leave()
 		if err != nil {
-			if w := s.winner.Load(); w != nobody {
+			if w := s.winner.Load(); w != noWinner {
 				w.fail(err)
 				w.ended = true
 				return nil
@@ -275,7 +270,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		}
 		// One has been claimed. It waits nevertheless if it has been requeued.
 		w := s.winner.Load()
-		if w != nobody && w.box.Load().Withdraw(w) {
+		if w != noWinner && w.box.Load().Withdraw(w) {
 			w.lapse(ctx.Err())
 			w.ended = true
 			return nil
@@ -284,7 +279,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		told = true
 	}
 	r := s.winner.Load()
-	if r == nobody {
+	if r == noWinner {
 		return s.aborted
 	}
 	m := r.box.Load()
@@ -293,12 +288,13 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 	return nil
 }
 
-// Forsake is Request.Forsake for the winner of a selection, or gives it up.
+// Forsake is Request.Forsake for the winner of a selection. If there is none, it cancels the
+// selection.
 func (s *Selection) Forsake() {
 	if s.cancel() {
 		return
 	}
-	if w := s.winner.Load(); w != nobody {
+	if w := s.winner.Load(); w != noWinner {
 		w.Forsake()
 		s.clear(w) // also if it will not run
 	}

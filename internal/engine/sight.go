@@ -7,34 +7,35 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// How long a body has run is found out by looking twice, as nothing on the way of a request
-// reads the clock: a look notes what runs, and the next one finds the note, unless another run
-// has begun meanwhile.
+// How long a body has run is found out by looking twice, as nothing on the way of a request reads
+// the clock: a look notes what runs, and the next look finds the note, unless another run has
+// begun meanwhile.
 //
 // # Why the same run is recognised
 //
-// A run that the scheduler knows of ends, and another begins, by steps of the scheduler, under mu. So
-// where one request runs at a time, a note that the scheduler keeps until the next run begins is
-// about the run that it was made for. Where several do, the note is found by the request and its
-// arrival; a requeue here, which may keep the arrival, drops it.
+// Where the scheduler knows of a run, its end and the beginning of the next are steps of the
+// scheduler, under mu. So where one request runs at a time, a note that the scheduler keeps until
+// the next run begins is about the run that it was made for. Where several run, the note is found
+// by the request and its arrival number. A requeue at the same object may keep the arrival, and
+// so drops the note.
 //
-// A run by the fast path is first made known to the scheduler, as an arrival would: its owner then
-// gives the object back under mu, and not by a swap. Of those in counters only the number is
-// known; but while the word is exclusive none comes by a counter, so that those that are left were
-// all there when the note was made. As long as there are any, and a note, setShared leaves the word
-// exclusive.
+// A run by the fast path is first made known to the scheduler, as an arrival would do: its owner
+// then gives the object back under mu, and not by a swap. Of the bodies in counters only the
+// number is known. But while the word is exclusive no body comes by a counter, so that all that
+// are left were there when the note was made. As long as there are any, and a note, setShared
+// leaves the word exclusive.
 
 // sighting is a note about a body that runs.
 type sighting struct {
 	at       time.Duration // when it was first seen, on Now's clock
 	arrival  uint64        // of the request
-	reported bool          // to run for too long
+	reported bool          // that it runs for too long
 }
 
 // run is a body that runs, as a look finds it.
 type run struct {
 	mailbox.Running
-	frame *Frame // nil of a leaf body
+	frame *Frame // nil for a leaf body
 	*sighting
 }
 
@@ -46,9 +47,9 @@ func (m *Mailbox) sight(now time.Duration) (all []run) {
 		return nil
 	}
 	ops := m.config.Rules.Operations
-	saw := m.alone
-	if m.config.Fan != nil {
-		saw = m.amongOthers()
+	saw := m.soleSighting
+	if m.config.Parallel != nil {
+		saw = m.sightingsByRequest()
 	}
 	for kr := range k.Running() {
 		r := kr.Record.(*Request)
@@ -66,9 +67,10 @@ func (m *Mailbox) sight(now time.Duration) (all []run) {
 	return all
 }
 
-// reveal makes known to the scheduler what has come by the fast path and runs. The caller holds mu.
+// reveal tells the scheduler of the bodies that have come by the fast path and run. The caller
+// holds mu.
 func (m *Mailbox) reveal(now time.Duration) {
-	if m.config.Fan == nil {
+	if m.config.Parallel == nil {
 		for {
 			w := m.Word.Load()
 			if !w.Has(word.Held) || w.Has(word.Engaged) {
@@ -81,13 +83,14 @@ func (m *Mailbox) reveal(now time.Duration) {
 		}
 	}
 	if w := m.Word.Load(); w.Counting() && m.engage() {
-		m.fanned().crowd = &sighting{at: now} // there was none, as the word was shared
-		m.release()                           // there is nothing to decide: nothing waits
+		m.parallel().untrackedSighting = &sighting{at: now} // there was none, as the word was shared
+		m.release()                                         // there is nothing to decide: nothing waits
 	}
 }
 
-// alone returns the note about what runs, where one request does at a time.
-func (m *Mailbox) alone(_ *Request, now time.Duration) *sighting {
+// soleSighting returns the note about what runs, where one request runs at a time. It makes the
+// note if there is none.
+func (m *Mailbox) soleSighting(_ *Request, now time.Duration) *sighting {
 	s, _ := m.scheduler().Note.(*sighting)
 	if s == nil {
 		s = &sighting{at: now}
@@ -96,18 +99,19 @@ func (m *Mailbox) alone(_ *Request, now time.Duration) *sighting {
 	return s
 }
 
-// amongOthers returns what returns the note about a request that runs at an object that fans out,
-// or, for nil, that about those in counters.
-func (m *Mailbox) amongOthers() func(*Request, time.Duration) *sighting {
-	x := m.fanned()
+// sightingsByRequest returns a function for a parallel object. The function returns the note
+// about a request that runs, or, for nil, the note about the bodies in counters; it makes the
+// note if there is none.
+func (m *Mailbox) sightingsByRequest() func(*Request, time.Duration) *sighting {
+	x := m.parallel()
 	before := x.sightings
-	x.sightings = nil // of those that run no more
+	x.sightings = nil // they may be of requests that run no more
 	return func(r *Request, now time.Duration) *sighting {
 		if r == nil {
-			if x.crowd == nil {
-				x.crowd = &sighting{at: now}
+			if x.untrackedSighting == nil {
+				x.untrackedSighting = &sighting{at: now}
 			}
-			return x.crowd
+			return x.untrackedSighting
 		}
 		s := before[r]
 		if s == nil || s.arrival != r.Arrival() {
@@ -121,22 +125,22 @@ func (m *Mailbox) amongOthers() func(*Request, time.Duration) *sighting {
 	}
 }
 
-// forget drops the note about a request whose body has returned, and asks for another turn. The
+// dropSighting drops the note about a request whose body has returned and asks for a requeue. The
 // caller holds mu.
-func (x *fanned) forget(r *Request) { delete(x.sightings, r) }
+func (x *parallelState) dropSighting(r *Request) { delete(x.sightings, r) }
 
-// crowded reports whether the bodies in counters are to stay known to the scheduler: there is a note
-// about them. The caller holds mu.
-func (m *Mailbox) crowded() bool {
-	x := m.fanned()
-	if x.crowd == nil {
+// keepsUntracked reports whether the bodies in counters are to stay known to the scheduler, as
+// there is a note about them. The caller holds mu.
+func (m *Mailbox) keepsUntracked() bool {
+	x := m.parallel()
+	if x.untrackedSighting == nil {
 		return false
 	}
-	for _, n := range x.unseen {
+	for _, n := range x.untracked {
 		if n > 0 {
 			return true
 		}
 	}
-	x.crowd = nil
+	x.untrackedSighting = nil
 	return false
 }

@@ -24,7 +24,7 @@ func newLine() *room {
 			{Name: "look", Kind: mailbox.Function},
 		},
 		Conflicts: guards.Exclusive("tidy", "pass", "look"),
-	}, Tag: 1, Workers: goroutines{}, Lend: 32}
+	}, Tag: 1, Workers: goroutines{}, HelpLimit: 32}
 	r := &room{}
 	r.Init(config.Prepare(func(int) bool { return false }), r)
 	return r

@@ -8,19 +8,19 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// extras is what only some objects have: those that count, are watched, suspended or
-// observed, or have been. All others find that out by one look.
+// extras is what only some objects have: those that are parallel or count, and those that are, or
+// have been, watched, suspended or observed. At all others one look at a nil pointer says so.
 type extras struct {
 	fast  []fastCounts        // per operation, if the object counts
 	waits []mailbox.Histogram // per operation, if it measures; guarded by mu
-	timer *time.Timer         // for the next look, if there is a watchdog; guarded by mu
+	timer *time.Timer         // for the next look of the watchdog, if there is one; guarded by mu
 
-	observers  []*observer // guarded by mu
-	suspension *suspension // why nothing starts; guarded by mu
-	fanned     *fanned     // of an object that fans out; guarded by mu
+	observers  []*observer    // guarded by mu
+	suspension *suspension    // why nothing starts, or nil; guarded by mu
+	parallel   *parallelState // of a parallel object; guarded by mu
 }
 
-// special returns the object's extras, which it has from now on. The caller holds mu.
+// special returns the object's extras, and makes them first if it has none. The caller holds mu.
 func (m *Mailbox) special() *extras {
 	x := m.extras.Load()
 	if x == nil {
@@ -30,11 +30,11 @@ func (m *Mailbox) special() *extras {
 	return x
 }
 
-// fastCounts are the counts of what the scheduler does not see.
+// fastCounts are the counts of what goes past the scheduler.
 type fastCounts struct{ starts, asked atomic.Uint64 }
 
-// Count counts, at an object that does, a request that found it idle: whether it
-// ran, and how often guards were asked by it.
+// Count counts a request that found the object idle, if the object counts those: whether the
+// request ran, and how many guards were evaluated by its goroutine.
 func (m *Mailbox) Count(op int, ran bool, asked int) {
 	x := m.extras.Load()
 	if x == nil || x.fast == nil {
@@ -47,14 +47,14 @@ func (m *Mailbox) Count(op int, ran bool, asked int) {
 	c.asked.Add(uint64(asked))
 }
 
-// measure notes that r starts after its wait. The caller holds mu.
+// measure notes how long r has waited, as r starts. The caller holds mu.
 func (m *Mailbox) measure(r *Request) {
 	m.extras.Load().waits[r.Op].Add(Now() - r.since)
 }
 
-// wholly reports whether every start and evaluation is counted: the object counts those of
-// requests that find it idle, or these go through the scheduler like all others.
-func (c *Config) wholly() bool { return c.Counted || c.rest.Has(word.Slow) && !c.counts }
+// countsAll reports whether every start and evaluation is counted: the object counts the requests
+// that find it idle, or these go through the scheduler like all others.
+func (c *Config) countsAll() bool { return c.Counted || c.rest.Has(word.Slow) && !c.counts }
 
 // Stats returns the counts of an operation. It waits for no body.
 func (m *Mailbox) Stats(op int) mailbox.Stats {
@@ -67,7 +67,7 @@ func (m *Mailbox) Stats(op int) mailbox.Stats {
 	s := k.Stats(op)
 	x := m.extras.Load()
 	switch {
-	case !m.config.wholly():
+	case !m.config.countsAll():
 		s.Starts, s.Evaluations = mailbox.NotCounted, mailbox.NotCounted
 	case x != nil && x.fast != nil:
 		s.Starts += mailbox.Count(x.fast[op].starts.Load())

@@ -7,25 +7,26 @@ import (
 )
 
 // The watchdog looks for requests that wait too long, and for bodies that run too long. A timer
-// goes off when the next of those that wait is due, or after Patience, whichever is first: so a
-// request that comes meanwhile is looked at in time, and need not set it. A look at an object at
-// which nothing runs or waits is a few loads; and nothing is asked of those that come and go in between.
+// goes off when the next of the waiting requests is due, or after Patience, whichever is first.
+// So a request that arrives meanwhile is looked at in time, and need not set the timer. A look at
+// an object at which nothing runs or waits is a few loads. Requests that come and go between two
+// looks pay nothing.
 
-// watch sets the timer.
+// watch sets the timer for the first look.
 func (m *Mailbox) watch() {
 	m.mu.Lock() // so that the look finds the timer
 	defer m.mu.Unlock()
 	m.extras.Load().timer = time.AfterFunc(m.config.Patience, m.look)
 }
 
-// unwatch ends the looks, as the object has ended. The caller holds mu.
+// unwatch ends the looks when the object has ended. The caller holds mu.
 func (m *Mailbox) unwatch() {
 	if x := m.extras.Load(); x != nil && x.timer != nil {
 		x.timer.Stop()
 	}
 }
 
-// look reports the requests that are overdue, and the bodies that are, and sets the timer anew.
+// look reports the requests and the bodies that are overdue, and sets the timer anew.
 func (m *Mailbox) look() {
 	now := Now()
 	m.mu.Lock()
@@ -55,8 +56,9 @@ func (m *Mailbox) look() {
 	}
 }
 
-// late returns the requests that have waited too long and have not been reported, and when the
-// next is due, or Patience if that is less. It lets go of mu, which the caller holds, in between.
+// late returns the requests that have waited too long and have not been reported, and in which
+// time the next one is due, or Patience if that is less. The caller holds mu; late releases it in
+// between.
 func (m *Mailbox) late(now time.Duration) (late []mailbox.Waiting, next time.Duration) {
 	next = m.config.Patience
 	k := m.queues.Load()

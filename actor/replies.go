@@ -31,229 +31,231 @@ const replyAddress = "$sluice"
 // of this kind, by a resolver. There is one desk for each of protoactor's systems,
 // however many of ours are on it, since resolvers can neither be added while others
 // send nor be taken away.
-type desk struct {
+type replyRegistry struct {
 	actors *proto.ActorSystem
 
 	mu      sync.Mutex
 	numbers *rand.ChaCha8 // of guests
-	places  []occupied
+	slots   []slot
 	free    []uint32 // places
 }
 
 // guest is somebody at a desk.
-type guest interface {
+type waiter interface {
 	// host is who he belongs to.
-	host() *System
+	owner() *System
 	// sit tells him his place, before anybody can find him there.
-	sit(p place)
+	assign(p waiterID)
 	// hear tells him what has come for him.
-	hear(message any)
+	deliver(message any)
 	// dismiss tells him that nothing will, as his host is closing.
-	dismiss()
+	cancel()
 }
 
 // occupied is a place and who has it.
-type occupied struct {
-	guest  guest // nil if it is free
+type slot struct {
+	waiter waiter // nil if it is free
 	number uint64
 }
 
 // place is the address of a guest.
-type place struct {
+type waiterID struct {
 	number uint64 // of the guest
 	index  uint32
 }
 
 var (
-	desks   sync.Mutex
-	deskKey = extensions.NextExtensionID()
+	replyRegistries  sync.Mutex
+	replyRegistryKey = extensions.NextExtensionID()
 )
 
-var _ proto.Process = (*desk)(nil)
+var _ proto.Process = (*replyRegistry)(nil)
 
 // ExtensionID implements protoactor's Extension.
-func (d *desk) ExtensionID() extensions.ExtensionID { return deskKey }
+func (r *replyRegistry) ExtensionID() extensions.ExtensionID { return replyRegistryKey }
 
 // deskOf returns the desk of a protoactor system.
-func deskOf(actors *proto.ActorSystem) *desk {
-	desks.Lock()
-	defer desks.Unlock()
-	if d, ok := actors.Extensions.Get(deskKey).(*desk); ok {
-		return d
+func replyRegistryOf(actors *proto.ActorSystem) *replyRegistry {
+	replyRegistries.Lock()
+	defer replyRegistries.Unlock()
+	if r, ok := actors.Extensions.Get(replyRegistryKey).(*replyRegistry); ok {
+		return r
 	}
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:]) // it never fails
-	d := &desk{actors: actors, numbers: rand.NewChaCha8(seed)}
-	actors.Extensions.Register(d)
+	r := &replyRegistry{actors: actors, numbers: rand.NewChaCha8(seed)}
+	actors.Extensions.Register(r)
 	// First of all: the resolver of protoactor's remote takes every address for that
 	// of another machine.
 	registry := actors.ProcessRegistry
-	registry.RemoteHandlers = append([]proto.AddressResolver{d.resolve}, registry.RemoteHandlers...)
-	return d
+	registry.RemoteHandlers = append([]proto.AddressResolver{r.resolve}, registry.RemoteHandlers...)
+	return r
 }
 
 // resolve is protoactor's AddressResolver.
-func (d *desk) resolve(pid *PID) (proto.Process, bool) { return d, pid.Address == replyAddress }
+func (r *replyRegistry) resolve(pid *PID) (proto.Process, bool) {
+	return r, pid.Address == replyAddress
+}
 
 // seat gives the guest a place, or fails with ErrClosed if his host is closed.
-func (d *desk) seat(g guest) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if g.host().hushed {
+func (r *replyRegistry) register(w waiter) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.owner().repliesClosed {
 		return ErrClosed
 	}
-	p := place{number: d.numbers.Uint64()}
-	if n := len(d.free); n > 0 {
-		p.index, d.free = d.free[n-1], d.free[:n-1]
+	p := waiterID{number: r.numbers.Uint64()}
+	if n := len(r.free); n > 0 {
+		p.index, r.free = r.free[n-1], r.free[:n-1]
 	} else {
-		p.index = uint32(len(d.places))
-		d.places = append(d.places, occupied{})
+		p.index = uint32(len(r.slots))
+		r.slots = append(r.slots, slot{})
 	}
-	g.sit(p)
-	d.places[p.index] = occupied{g, p.number}
+	w.assign(p)
+	r.slots[p.index] = slot{w, p.number}
 	return nil
 }
 
 // at returns the guest at the place, or nil if he has left. The caller holds mu.
-func (d *desk) at(p place) guest {
-	if int64(p.index) < int64(len(d.places)) && d.places[p.index].number == p.number {
-		return d.places[p.index].guest
+func (r *replyRegistry) waiterAt(p waiterID) waiter {
+	if int64(p.index) < int64(len(r.slots)) && r.slots[p.index].number == p.number {
+		return r.slots[p.index].waiter
 	}
 	return nil
 }
 
 // vacate frees the place. The caller holds mu.
-func (d *desk) vacate(index uint32) {
+func (r *replyRegistry) freeSlot(index uint32) {
 	const few = 1 << 10
-	d.places[index] = occupied{}
-	d.free = append(d.free, index)
-	if len(d.free) == len(d.places) && len(d.places) > few {
-		d.places, d.free = nil, nil // the crowd has gone
+	r.slots[index] = slot{}
+	r.free = append(r.free, index)
+	if len(r.free) == len(r.slots) && len(r.slots) > few {
+		r.slots, r.free = nil, nil // the crowd has gone
 	}
 }
 
 // find returns the guest with the address, or nil.
-func (d *desk) find(pid *PID) guest {
-	p, ok := placeOf(pid.Id)
+func (r *replyRegistry) find(pid *PID) waiter {
+	p, ok := waiterIDOf(pid.Id)
 	if !ok {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.at(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waiterAt(p)
 }
 
 // take makes the guest with the address leave and returns him, or nil if there is
 // none of that kind.
-func (d *desk) take(pid *PID, kind func(guest) bool) guest {
-	p, ok := placeOf(pid.Id)
+func (r *replyRegistry) take(pid *PID, kind func(waiter) bool) waiter {
+	p, ok := waiterIDOf(pid.Id)
 	if !ok {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	g := d.at(p)
-	if g == nil || !kind(g) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.waiterAt(p)
+	if w == nil || !kind(w) {
 		return nil
 	}
-	d.vacate(p.index)
-	return g
+	r.freeSlot(p.index)
+	return w
 }
 
 // leave makes the guest leave his place, and reports false if he has left before.
-func (d *desk) leave(p place) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.at(p) == nil {
+func (r *replyRegistry) remove(p waiterID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiterAt(p) == nil {
 		return false
 	}
-	d.vacate(p.index)
+	r.freeSlot(p.index)
 	return true
 }
 
 // hushed reports whether the guests of the system have been dismissed.
-func (d *desk) hushed(s *System) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return s.hushed
+func (r *replyRegistry) closedFor(s *System) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return s.repliesClosed
 }
 
 // hush dismisses all guests of the system, which is closing, and lets no more in.
-func (d *desk) hush(s *System) {
-	d.mu.Lock()
-	s.hushed = true
-	var gone []guest
-	for i := 0; i < len(d.places); i++ { // there may be none left after a step
-		if g := d.places[i].guest; g != nil && g.host() == s {
-			gone = append(gone, g)
-			d.vacate(uint32(i))
+func (r *replyRegistry) closeFor(s *System) {
+	r.mu.Lock()
+	s.repliesClosed = true
+	var gone []waiter
+	for i := 0; i < len(r.slots); i++ { // there may be none left after a step
+		if w := r.slots[i].waiter; w != nil && w.owner() == s {
+			gone = append(gone, w)
+			r.freeSlot(uint32(i))
 		}
 	}
-	d.mu.Unlock()
-	for _, g := range gone {
-		g.dismiss()
+	r.mu.Unlock()
+	for _, w := range gone {
+		w.cancel()
 	}
 }
 
 // SendUserMessage implements protoactor's Process: a reply.
-func (d *desk) SendUserMessage(pid *PID, message any) {
+func (r *replyRegistry) SendUserMessage(pid *PID, message any) {
 	if e, ok := message.(*proto.MessageEnvelope); ok && e == nil {
 		message = nil
 	}
 	_, body, _ := proto.UnwrapEnvelope(message)
-	if g := d.take(pid, isAsked); g != nil {
-		g.hear(body)
+	if w := r.take(pid, isPendingReply); w != nil {
+		w.deliver(body)
 		return
 	}
 	switch body.(type) {
 	case *proto.DeadLetterResponse: // to a reply that came too late; that is known by now
 	default:
-		defer d.contain()
-		d.actors.DeadLetter.SendUserMessage(pid, message)
+		defer r.contain()
+		r.actors.DeadLetter.SendUserMessage(pid, message)
 	}
 }
 
 // SendSystemMessage implements protoactor's Process: the end of one that is watched.
 // A guest is no actor; who watches one, as he has sent a request, is told that there is
 // none at the address.
-func (d *desk) SendSystemMessage(pid *PID, message any) {
+func (r *replyRegistry) SendSystemMessage(pid *PID, message any) {
 	switch m := message.(type) {
 	case *proto.Terminated:
-		watches := func(g guest) bool {
+		watches := func(w waiter) bool {
 			// Not by the address of the actor, which changes when protoactor's remote starts.
-			w, ok := g.(*watcher)
-			return ok && m.GetWho() != nil && w.actor.Id == m.Who.Id
+			of, ok := w.(*watcher)
+			return ok && m.GetWho() != nil && of.actor.Id == m.Who.Id
 		}
-		if g := d.take(pid, watches); g != nil {
-			g.hear(message)
+		if w := r.take(pid, watches); w != nil {
+			w.deliver(message)
 		}
 	case *proto.Watch:
 		if m.GetWatcher() != nil {
-			defer d.contain()
-			d.actors.DeadLetter.SendSystemMessage(pid, message) // and protoactor answers
+			defer r.contain()
+			r.actors.DeadLetter.SendSystemMessage(pid, message) // and protoactor answers
 		}
 	}
 }
 
 // contain logs a panic of a process that is told of a dead letter, such as the sender that
 // it names. It is deferred.
-func (d *desk) contain() {
+func (r *replyRegistry) contain() {
 	value := recover()
 	defer func() { _ = recover() }() // of a handler that panics
 	if value != nil {
-		d.actors.Logger().Error(fmt.Sprintf("sluice: panic after a late reply: %v", value), "stack", string(debug.Stack()))
+		r.actors.Logger().Error(fmt.Sprintf("sluice: panic after a late reply: %v", value), "stack", string(debug.Stack()))
 	}
 }
 
 // Stop implements protoactor's Process. A guest is no actor.
-func (d *desk) Stop(*PID) {}
+func (r *replyRegistry) Stop(*PID) {}
 
-func isAsked(g guest) bool { _, ok := g.(*asked); return ok }
+func isPendingReply(w waiter) bool { _, ok := w.(*pendingReply); return ok }
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
 // id returns the place as the id of a PID.
-func (p place) id() string {
+func (p waiterID) id() string {
 	var b [32]byte
 	i := put(&b, len(b), p.number)
 	i--
@@ -274,13 +276,13 @@ func put(b *[32]byte, i int, n uint64) int {
 }
 
 // placeOf is the opposite of place.id. It reports false if the id is none of those.
-func placeOf(id string) (p place, ok bool) {
+func waiterIDOf(id string) (p waiterID, ok bool) {
 	index, i, ok := number(id, 0)
 	if !ok || index > math.MaxUint32 || i == len(id) || id[i] != '.' {
 		return p, false
 	}
 	guest, i, ok := number(id, i+1)
-	return place{guest, uint32(index)}, ok && i == len(id)
+	return waiterID{guest, uint32(index)}, ok && i == len(id)
 }
 
 // number reads the number that begins at s[i:] and returns where it ends.

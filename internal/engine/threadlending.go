@@ -7,25 +7,24 @@ import (
 	"weak"
 )
 
-// lender is a dispatcher whose threads are lent while the bodies on them wait for other
-// requests: so a fixed number of threads that all wait for what needs one of them does not stand
-// still.
+// lender is a dispatcher that lends its threads while the bodies on them wait for other requests.
+// So a fixed number of threads does not stand still when all of them wait for what needs one.
 type lender interface {
 	Dispatcher
-	// park says that a body on one of the threads begins to wait, and unpark that it goes on, or
-	// has returned. Neither waits for anything. Unpark may be called with the mu of an object
-	// held, park only with graph held.
+	// park says that a body on one of the threads begins to wait; unpark that it goes on, or has
+	// returned. Neither waits for anything. Unpark may be called with the mu of an object held,
+	// park only with graph held.
 	park()
 	unpark()
 	// own returns the dispatcher that Lend was given.
 	own() Dispatcher
 }
 
-// Lend returns the dispatcher for a Config whose threads are those of d, lent while bodies on them
-// wait for other requests: then a goroutine of Config.Workers takes the next turn in place of one
-// of them. When the wait is over the body goes on at once, even if that makes one more than there
-// are threads. All objects on d share its threads. If d has the method Lends() bool, and that
-// reports false, it is d itself: no other goroutine may stand in for its threads.
+// Lend returns the dispatcher for a Config whose threads are those of d, lent while bodies on
+// them wait for other requests: a goroutine of Config.Workers then takes the next turn in place
+// of one of them. When the wait is over the body goes on at once, even if that makes one more
+// than there are threads. All objects on d share its threads. If d has the method Lends() bool,
+// and that reports false, Lend returns d itself: no other goroutine may stand in for its threads.
 func Lend(d Dispatcher) Dispatcher {
 	if l, ok := d.(interface{ Lends() bool }); ok && !l.Lends() {
 		return d
@@ -50,7 +49,8 @@ func Lend(d Dispatcher) Dispatcher {
 	return l
 }
 
-// lendings are those of dispatchers that objects use: an entry goes when the last object has.
+// lendings has the lending of each dispatcher that objects use. An entry is deleted when the last
+// object on its dispatcher has been collected.
 var lendings struct {
 	mu sync.Mutex
 	of map[Dispatcher]weak.Pointer[lending]
@@ -69,19 +69,20 @@ func forgetLending(d Dispatcher) {
 //	Dispatch ──► queue ──► a thread of d, in slot.Run
 //	                └────► a worker in place of a thread whose body waits, in standIn.Run
 //
-// No turn is lost: a turn leaves the queue under mu, to the one that runs it; d has been given a
-// slot for each turn in the queue (slots >= len(queue)), and takes the first that is left when it
-// comes to it, or none if workers have taken them. Such a slot serves for the next turn instead of
-// another one, so that a dispatcher's own queue does not fill with those that are stale.
+// No turn is lost. A turn leaves the queue under mu, to the goroutine that runs it. D has been
+// given a slot for each turn in the queue (slots >= len(queue)). A slot takes the first turn that
+// is in the queue when a thread comes to it, or none if workers have taken them. A slot that is
+// left over serves the next turn instead of a new one, so that d's own queue does not fill with
+// stale slots.
 //
-// No more run than there are threads, except for bodies that go on after a wait: a worker takes a
-// turn only while room is positive, and lowers it.
+// No more turns run than there are threads, except for bodies that go on after a wait: a worker
+// takes a turn only while room is positive, and lowers it.
 type lending struct {
 	d Dispatcher
 
 	mu    sync.Mutex
-	queue []*Mailbox // have a turn to come
-	slots int        // that d has, or is about to get, and has not begun
+	queue []*Mailbox // objects whose turn is to come
+	slots int        // that d has, or is about to get, and that have not begun
 	room  int        // threads whose bodies wait, less those that workers stand in for
 }
 
@@ -133,7 +134,7 @@ func (s *slot) Run() {
 	}
 }
 
-// lent makes room for one more, and has a worker take the next turn if there is one.
+// lent makes room for one more turn, and has a worker take the next one if there is one.
 func (l *lending) lent() {
 	l.mu.Lock()
 	var m *Mailbox
@@ -148,7 +149,7 @@ func (l *lending) lent() {
 	}
 }
 
-// standIn has a worker of its system run the turn of an object.
+// standIn has a worker of m's system run the turn of m.
 func (l *lending) standIn(m *Mailbox) { m.config.Workers.Dispatch(standIn{l, m}) }
 
 // standIn is a turn of an object on a worker, in place of a thread whose body waits.
@@ -173,17 +174,17 @@ func (l *lending) unpark() {
 
 func (l *lending) own() Dispatcher { return l.d }
 
-// reserving is threads that have to be reserved, each for a turn of an object.
+// reserving is a dispatcher whose threads have to be reserved, one for each turn of an object.
 type reserving struct{ threads Threads }
 
-// Dispatch implements Dispatcher. If there is no thread there will be an Offer.
+// Dispatch implements Dispatcher. If no thread is free now, an Offer will come.
 func (l *reserving) Dispatch(t Task) {
 	if m := t.(*Mailbox); l.threads.Take(m) {
 		l.offered(m)
 	}
 }
 
-// offered has a thread that is reserved run the object's turn.
+// offered has a reserved thread run the object's turn.
 func (l *reserving) offered(m *Mailbox) { l.threads.Dispatch(&reserved{l.threads, m}) }
 
 // reserved is a turn of an object on a thread that has been reserved for it.
@@ -202,10 +203,10 @@ func (l *reserving) park()           { l.threads.Return(nil) }
 func (l *reserving) unpark()         { l.threads.Retake() }
 func (l *reserving) own() Dispatcher { return l.threads }
 
-// regain counts the thread of f's body, which has returned and left a goroutine behind that waits,
-// as one in use again. The caller holds mu.
+// regain counts the thread of f's body as one in use again. The body has returned, though a
+// goroutine that it has started still waits. The caller holds mu.
 func (m *Mailbox) regain(f *Frame) {
-	if f == nil || !f.parked || m.config.Fan != nil {
+	if f == nil || !f.parked || m.config.Parallel != nil {
 		return
 	}
 	f.parked = false

@@ -12,7 +12,7 @@ import (
 
 // newHall makes a room that runs at once what does not conflict, on the goroutines of the callers.
 func newHall() *room {
-	return newRoom(engine.Config{Fan: &engine.Fan{Leaf: func(int) bool { return true }}})
+	return newRoom(engine.Config{Parallel: &engine.Parallel{Leaf: func(int) bool { return true }}})
 }
 
 // An owner grants one request after another, all with the same record, and its caller and somebody
