@@ -21,7 +21,8 @@ type typed interface {
 	// evaluate evaluates the guard, and returns the part of it that is false. It is given
 	// the object, a *host[T], or a state, a *T; and so is apply.
 	evaluate(at any) (falsePart string)
-	// apply runs the body, and writes the result to place, which is a *R or an *any.
+	// apply runs the body, and writes the result to place, which is a *R unless one of the two types
+	// has been erased: see put.
 	apply(at any, ctx context.Context, place any) error
 	// act does what is done less often.
 	act(do verb, x any) any
@@ -46,7 +47,7 @@ func (i *invocation[T, A, R]) apply(at any, ctx context.Context, place any) (err
 	if p, ok := place.(*R); ok {
 		*p = r
 	} else {
-		*place.(*any) = r
+		put(place, r)
 	}
 	return err
 }

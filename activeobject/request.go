@@ -196,12 +196,16 @@ func (c *request) prepare(op *operationInfo, how mode, now time.Duration) {
 
 // keep makes the result, which is of the right type, or nil for a zero one, that of the
 // request.
-func (c *request) keep(result any) {
-	place := reflect.ValueOf(c.pending.Place).Elem()
+func (c *request) keep(result any) { put(c.pending.Place, result) }
+
+// put writes a result to the place of one. It is nil for a zero result, or of the right type, which
+// may not be known where the operation is that of a derived type.
+func put(place, result any) {
+	v := reflect.ValueOf(place).Elem()
 	if result == nil {
-		place.SetZero()
+		v.SetZero()
 	} else {
-		place.Set(reflect.ValueOf(result))
+		v.Set(reflect.ValueOf(result))
 	}
 }
 

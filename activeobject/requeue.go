@@ -266,56 +266,44 @@ func (t turn) leaving(several bool) engine.Leaving {
 //
 // It returns the last turn, how many there were, and the requeue that is left to be made. If there
 // is none the object has been given back, and the request has ended.
-func (c *request) here(ctx context.Context, w word.Word, q *requeue, last turn, how mode, ran *engine.Turns, s *callState) (turn, *requeue, int) {
-	for turns := 0; ; turns++ {
-		op := q.in.info()
-		if how >= sending && turns == sentTurns || op.idle != w || q.to != nil && q.to != last.o || c.fits(op, last.o) != nil || q.ends(ctx) {
-			return last, q, turns // were idle the same and the object another, it would be of the operation's type
-		}
-		next, done := c.turnHere(ctx, w, last, turn{q.in, op, last.o}, how, ran, s)
-		if !done {
-			return last, q, turns
-		}
-		last.in, last.op, q = q.in, op, next
-		if next == nil {
-			return last, nil, turns
-		}
-	}
-}
-
-// turnHere makes one turn of here, after the last one, if its guard holds. If it asks for no other
-// the object is given back.
-func (c *request) turnHere(ctx context.Context, w word.Word, last, now turn, how mode, ran *engine.Turns, s *callState) (next *requeue, done bool) {
-	at, o := asking, last.o
+func (c *request) here(ctx context.Context, w word.Word, q *requeue, last turn, how mode, ran *engine.Turns, s *callState) (_ turn, left *requeue, turns int) {
+	at, o, now := finished, last.o, last
 	defer func() {
 		if at != finished {
-			done = true
 			c.caughtHere(now, at, last, engine.Panicked(recover()), how, ran, s)
 		}
 	}()
-	if now.op.guard != "" && now.in.evaluate(o.box.Host()) != "" || !o.box.Word.CompareAndSwap(w|last.op.mark, w|now.op.mark) {
-		at = finished
-		return nil, false
-	}
-	at = running
-	err := c.apply(now.in, o, nil)
-	at = finished
-	if err != nil {
-		if next, ok := err.(*requeue); ok {
-			ran.Add(&o.box, last.op.index)
-			return next, true
+	for ; ; turns++ {
+		op := q.in.info()
+		if how >= sending && turns == sentTurns || op.idle != w || q.to != nil && q.to != o || c.fits(op, o) != nil || q.ends(ctx) {
+			return last, q, turns // were idle the same and the object another, it would be of the operation's type
 		}
+		now, at = turn{q.in, op, o}, asking
+		if op.guard != "" && q.in.evaluate(o.box.Host()) != "" || !o.box.Word.CompareAndSwap(w|last.op.mark, w|op.mark) {
+			at = finished
+			return last, q, turns
+		}
+		at = running
+		err := c.apply(q.in, o, nil)
+		at = finished
+		if err != nil {
+			if next, ok := err.(*requeue); ok {
+				ran.Add(&o.box, last.op.index)
+				last, q = now, next
+				continue
+			}
+		}
+		c.ended(err, how, s)
+		if !o.box.Word.CompareAndSwap(w|op.mark, w) {
+			l := now.leaving(true)
+			l.MayHelp = engine.Outside(ctx)
+			o.leave(l)
+		}
+		return now, nil, turns
 	}
-	c.ended(err, how, s)
-	if !o.box.Word.CompareAndSwap(w|now.op.mark, w) {
-		l := now.leaving(true)
-		l.MayHelp = engine.Outside(ctx)
-		o.leave(l)
-	}
-	return nil, true
 }
 
-// caughtHere is caught for turnHere.
+// caughtHere is caught for here.
 func (c *request) caughtHere(t turn, at int, last turn, value any, how mode, ran *engine.Turns, s *callState) {
 	var err error
 	if at == running {

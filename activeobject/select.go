@@ -131,17 +131,8 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 		}
 		return len(calls), nil
 	}
-	for i, c := range calls {
-		if err := ctx.Err(); err != nil {
-			return -1, err
-		}
-		made, unsure := c.snatch(ctx)
-		if made {
-			return i, nil
-		}
-		if unsure {
-			break // the scheduler is to say before those are considered that come later
-		}
+	if i, err := snatch(ctx, calls); i >= 0 || err != nil {
+		return i, err
 	}
 	now := engine.Now()
 	s := new(engine.Selection)
@@ -212,11 +203,10 @@ func (c *choice) forget() {
 // ended makes err the error of the call, which has been made.
 func (c *choice) ended(err error) { c.err, c.made = err, true }
 
-// record returns the record of the call, which is about to be made, for the time being: if the
-// goroutine ends before put is called, the case is without it.
+// record returns the record of the call, which is about to wait.
 func (c *choice) record() *request {
 	r := c.c
-	if c.c = nil; r == nil || r.handed { // or else it is still that of a Select that did not end
+	if r == nil || r.handed { // the latter is still that of a Select that did not end
 		r = new(request)
 		r.create(c.in, c.place)
 	}
@@ -224,18 +214,45 @@ func (c *choice) record() *request {
 	return r
 }
 
-// put takes the record back. One that has waited for itself is not used again, as the next time
-// it may be outside of the testing/synctest bubble that its channel is of.
+// put gives back a record that snatch or try has made the call by. One that has waited is not used
+// again, as its channel may be of a testing/synctest bubble.
 func (c *choice) put(r *request) {
 	if !r.pending.Request.Called() {
 		r.reset(c.op)
-		c.c = r
+		r.in, r.pending.Place = nil, nil
+		records.Put(r)
 	}
 }
 
-// snatch makes the call if its object is free and its guard holds. If it is not
+// records are those of calls that snatch and try make: they belong to no operation.
+var records = sync.Pool{New: func() any { return new(request) }}
+
+// snatch makes the first of the calls that can be made at once, and returns its index, or -1. It
+// stops before a call of which only the scheduler can say whether that is so.
+func snatch(ctx context.Context, calls []*choice) (int, error) {
+	r := records.Get().(*request)
+	for i, c := range calls {
+		if err := ctx.Err(); err != nil {
+			return -1, err
+		}
+		made, unsure := c.snatch(ctx, r)
+		if made {
+			c.ended(r.pending.Err)
+			c.put(r)
+			return i, nil
+		}
+		if unsure {
+			break
+		}
+	}
+	r.o, r.in, r.pending.Place = nil, nil, nil
+	records.Put(r)
+	return -1, nil
+}
+
+// snatch makes the call, by the record, if its object is free and its guard holds. If it is not
 // made, unsure says that it might be able to run at once all the same.
-func (c *choice) snatch(ctx context.Context) (made, unsure bool) {
+func (c *choice) snatch(ctx context.Context, r *request) (made, unsure bool) {
 	if !c.known() || c.o.class.filters != nil {
 		return false, true
 	}
@@ -247,17 +264,15 @@ func (c *choice) snatch(ctx context.Context) (made, unsure bool) {
 		return false, false
 	}
 	var ran engine.Turns
-	r := c.record()
+	r.create(c.in, c.place)
+	r.o = c.o
 	if q := r.perform(ctx, c.op, w, selecting, &ran, nil); q != nil {
 		r.onward(ctx, w, q, selecting, &ran, nil)
 	}
-	err := r.pending.Err
-	if err == errNotNow {
-		r.pending.Err, c.c = nil, r
+	if r.pending.Err == errNotNow {
+		r.pending.Err = nil
 		return false, false
 	}
-	c.put(r)
-	c.ended(err)
 	return true, false
 }
 
@@ -275,7 +290,9 @@ func (c *choice) try(ctx context.Context) (made bool, err error) {
 		return true, nil
 	}
 	var ran engine.Turns
-	r := c.record()
+	r := records.Get().(*request)
+	r.create(c.in, c.place)
+	r.o = c.o
 	if w, q := r.enter(ctx, c.op, attempting, &ran, nil); q != nil {
 		r.onward(ctx, w, q, attempting, &ran, nil)
 	}
@@ -364,26 +381,28 @@ func choices(cases []Alternative, calls []*choice) ([]*choice, error) {
 	if len(cases) == 0 {
 		return nil, &SelectError{"there is no case"}
 	}
-	for i, c := range cases {
+	for i, a := range cases {
+		if a != nil {
+			if c := a.chosen(); c != nil {
+				if j := slices.Index(calls, c); j >= 0 {
+					return nil, &SelectError{fmt.Sprintf("case %d is case %d again: make another one with Case", i, j)}
+				}
+				calls = append(calls, c)
+				continue
+			}
+		}
 		last := ""
-		switch c.(type) {
+		switch a.(type) {
 		case otherwise:
 			last = "Otherwise"
 		case after:
 			last = "After"
-		}
-		switch {
-		case last != "" && i != len(cases)-1:
-			return nil, &SelectError{fmt.Sprintf("%s is case %d of %d: it must be the last", last, i, len(cases))}
-		case last != "":
-			return calls, nil
-		case c == nil || c.chosen() == nil:
+		default:
 			return nil, &SelectError{fmt.Sprintf("case %d is nil, or its operation or object", i)}
 		}
-		if j := slices.Index(calls, c.chosen()); j >= 0 {
-			return nil, &SelectError{fmt.Sprintf("case %d is case %d again: make another one with Case", i, j)}
+		if i != len(cases)-1 {
+			return nil, &SelectError{fmt.Sprintf("%s is case %d of %d: it must be the last", last, i, len(cases))}
 		}
-		calls = append(calls, c.chosen())
 	}
 	return calls, nil
 }
