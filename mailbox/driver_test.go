@@ -694,6 +694,13 @@ func (w *world) silent() {
 // is another one now.
 func (w *world) hold() {
 	w.input()
+	if w.src.choose(4, "lapse") == 0 {
+		w.logf("lapse")
+		w.outdate()
+		w.k.Lapse()
+		w.ref.lapse()
+		return
+	}
 	if !w.ref.held {
 		w.logf("hold")
 		w.k.Hold()
@@ -711,14 +718,19 @@ func (w *world) hold() {
 	if changed {
 		w.newState()
 		w.logf("  state %+v", w.state)
-		w.version++
-		for l, last := range w.told {
-			last.changed = true
-			w.told[l] = last
-		}
+		w.outdate()
 	}
 	w.k.Free(changed)
 	w.ref.free(changed)
+}
+
+// outdate notes that no result of a guard stands any more.
+func (w *world) outdate() {
+	w.version++
+	for l, last := range w.told {
+		last.changed = true
+		w.told[l] = last
+	}
 }
 
 func (w *world) close() {

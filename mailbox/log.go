@@ -38,11 +38,13 @@ const (
 	Held
 	// Freed: requests may start again.
 	Freed
+	// Lapsed: no result of a guard stands any more, as time has passed.
+	Lapsed
 )
 
 // String implements fmt.Stringer.
 func (e EventKind) String() string {
-	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed"}[e]
+	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed", "lapsed"}[e]
 }
 
 func (s *Scheduler) logObject(kind EventKind) { s.log(kind, -1, nil, "") }

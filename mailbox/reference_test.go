@@ -1294,10 +1294,20 @@ func (s *reference) free(changed bool) {
 	}
 	s.held, s.settled = false, false
 	if changed {
-		clear(s.knownFalse)
-		for _, c := range slices.Concat(s.inside, s.gate, s.door) {
-			c.knownFalse = false
-		}
+		s.outdate()
+	}
+}
+
+// lapse forgets all that is known of guards.
+func (s *reference) lapse() {
+	s.settled = false
+	s.outdate()
+}
+
+func (s *reference) outdate() {
+	clear(s.knownFalse)
+	for _, c := range slices.Concat(s.inside, s.gate, s.door) {
+		c.knownFalse = false
 	}
 }
 

@@ -455,10 +455,22 @@ func (s *Scheduler) Free(changed bool) {
 	s.logObject(Freed)
 	s.held = false
 	if changed {
-		s.version++
-		for _, family := range s.kept {
-			s.queues[family].fresh = s.version // it has not been declared what this opens
-		}
+		s.outdateAll()
+	}
+}
+
+// Lapse says that guards may have turned true by themselves, as time has passed: no result of a
+// guard stands any more, so that all are evaluated anew.
+func (s *Scheduler) Lapse() {
+	s.step++
+	s.logObject(Lapsed)
+	s.outdateAll()
+}
+
+func (s *Scheduler) outdateAll() {
+	s.version++
+	for _, family := range s.kept {
+		s.queues[family].fresh = s.version // it has not been declared what this opens
 	}
 }
 

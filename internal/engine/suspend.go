@@ -169,8 +169,7 @@ func (m *Mailbox) Lapse() {
 		return
 	}
 	owner := m.engage()
-	k.Hold()
-	k.Free(true)
+	k.Lapse()
 	m.changed()
 	m.mu.Unlock()
 	if owner {
