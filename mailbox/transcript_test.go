@@ -469,12 +469,12 @@ func (s *scene) inspect(d *datadriven.TestData) {
 		return
 	}
 	more := s.cursor.Next(number([]string{d.CmdArgs[0].Key}), func(r *mailbox.Request, position int) {
-		where := "inside"
+		where := "admitted"
 		switch r.State() {
 		case mailbox.StateAtGate:
-			where = "at the gate"
+			where = "in the entry queue"
 		case mailbox.StateAtDoor:
-			where = "at the door"
+			where = "in the overflow queue"
 		}
 		s.printf("%s, %d. %s: %s\n", s.name(r), position, where, s.k.Why(r))
 	})
@@ -490,13 +490,13 @@ func (s *scene) set(args []datadriven.CmdArg) {
 	}
 }
 
-// queues prints where everybody is.
+// queues prints where the requests are.
 func (s *scene) queues() {
 	var parts []string
 	for _, where := range []struct {
 		name  string
 		state mailbox.State
-	}{{"door", mailbox.StateAtDoor}, {"gate", mailbox.StateAtGate}, {"inside", mailbox.StateInside}, {"running", mailbox.StateRunning}} {
+	}{{"overflow", mailbox.StateAtDoor}, {"entry", mailbox.StateAtGate}, {"admitted", mailbox.StateInside}, {"running", mailbox.StateRunning}} {
 		var names []string
 		for _, r := range s.calls {
 			if r.State() == where.state {
