@@ -59,12 +59,12 @@ func (m *Mailbox) Via(body waitgraph.Body) string {
 	return "the restart of " + m.host.Name()
 }
 
-// Blockers implements waitgraph.Point for a request at a parallel object: they are its own body, if
-// that runs; else those that run and that it conflicts with, or those do that come before it; and all,
-// if nothing starts at the object.
+// Blockers implements waitgraph.Point for a request at a parallel object. They are its own body, if
+// that runs; else the bodies that run and conflict with it, or with a request that goes before it;
+// and all that run, if the object is suspended.
 //
-// A request may also wait for its guard alone, which any request may open; or for a thread,
-// of which all may be in use for good under a hard limit. Then there are none.
+// A request may also wait for its guard alone, which any request may open; or for a thread, of
+// which all may be in use for good under a hard limit. Then there are no blockers.
 func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 	m := r.lock()
 	switch {
@@ -85,8 +85,8 @@ func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 // Via implements waitgraph.Point.
 func (r *Request) Via(body waitgraph.Body) string { return r.box.Load().Via(body) }
 
-// Pending implements waitgraph.Goal. A request that has been answered blocks nothing, though
-// its caller may not have taken notice yet; nor does one that has not been handed in.
+// Pending implements waitgraph.Goal. A request that has ended blocks nothing, though its caller may
+// not have been told yet; nor does one that has not been handed in.
 func (r *Request) Pending() bool {
 	if r.box.Load() == nil {
 		return false

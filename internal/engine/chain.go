@@ -9,9 +9,8 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Frame is one link of a call chain: a body that runs in an object and may call
-// others. It is the context that the body receives, and travels in those that are
-// made from it.
+// Frame is one link of a call chain: a body that runs in an object and may call others. It is the
+// context that the body receives, and is found in all contexts that are derived from it.
 type Frame struct {
 	context.Context
 	parent *Frame // the body that called this one, or nil
@@ -19,7 +18,7 @@ type Frame struct {
 	box    *Mailbox
 	op     int32
 	over   atomic.Bool     // the body has returned
-	tame   bool            // the context that it is made from is: see Tame
+	tame   bool            // the context that it is made from is tame: see Tame
 	parked bool            // its thread is idle meanwhile, and not counted: see Parallel; guarded by mu of the box
 	idles  bool            // waits for which threads are idle are counted here, or further out; guarded by graph
 	idle   int32           // the waits, its own and those below, for which its thread is idle: see waiter.top; guarded by graph
@@ -45,7 +44,7 @@ func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
 		f.parent = ChainOf(ctx)
 	}
 	if outer, ok := ctx.(*Frame); ok {
-		f.Context = outer.Context // or else it would take longer to ask, the deeper the chain
+		f.Context = outer.Context // else a look-up would take longer, the deeper the chain
 	}
 	r.frame = f
 	return f
@@ -62,8 +61,8 @@ func (r *Request) InsideAgain(box *Mailbox) context.Context {
 	return f
 }
 
-// BodyContext returns the context that Inside has made for the body that r waits
-// for; or nil, if that takes none.
+// BodyContext returns the context that Inside has made for the body that r waits for, or nil if
+// the body takes none.
 func (r *Request) BodyContext() context.Context {
 	if r.frame == nil {
 		return nil
@@ -71,8 +70,8 @@ func (r *Request) BodyContext() context.Context {
 	return r.frame
 }
 
-// Left says that the body of r has returned: code that still has its context is
-// not inside the object any more.
+// Left says that the body of r has returned: code that still has the body's context is not inside
+// the object any more.
 func (r *Request) Left() {
 	if r.frame != nil {
 		r.frame.over.Store(true)
@@ -87,7 +86,7 @@ func ChainOf(ctx context.Context) *Frame {
 		f, _ = ctx.Value(frameKey{}).(*Frame)
 	}
 	if f != nil && f.over.Load() {
-		return nil // ctx was left behind by that body
+		return nil // the body has returned, and ctx is used after it
 	}
 	return f
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Completion is the end of something that others wait for. It comes once, and then for good. Some
-// wait for it by a channel, which is made when it is first asked for; others leave a
+// wait for it by a channel, which is made when it is first needed; others leave a
 // continuation. The zero Completion is yet to come, and costs a word as long as nothing waits.
 //
 // The word holds nil, then perhaps the waiters, and in the end over. It becomes over by one swap,

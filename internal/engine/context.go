@@ -12,7 +12,7 @@ import (
 )
 
 // A caller's context is the caller's code: its Done, Err, Deadline and Value may panic, block,
-// end the goroutine, or call the object that asks. So none of them is called with the mu of an
+// end the goroutine, or call the object that calls it. So none of them is called with the mu of an
 // object held, nor by a goroutine that owns an object or runs on behalf of other callers. In
 // these places only methods of tame contexts are called.
 //
@@ -23,7 +23,7 @@ import (
 // deadline and values are those of that moment, as the caller's goroutine sees them.
 //
 // (T2) A context that has ended never runs. What says that it has ended is its Done channel. A
-// sheltered context has asked for that channel once. By the contract of a context it is closed
+// sheltered context has fetched that channel once. By the contract of a context it is closed
 // before the end is known anywhere else, and looking at it runs no foreign code. Err of a
 // sheltered context is such a look. So an owner that is about to start a request sees every end
 // that happened before, as it does with Err of the context package's contexts.
@@ -32,11 +32,12 @@ import (
 // has left its queue: for a call on its caller's goroutine, where a panic is the caller's own;
 // for a posted request on a worker, which contains the panic. Until then the error is errEnded.
 //
-// (T4) A goroutine that has taken an object on the fast path, and has to ask a context that is
-// not known to be tame, gives the object back first, and the request goes through the scheduler.
-// One request cannot: its body has run on the fast path, and asks for a requeue to the same
-// object, which is part of the same step. Its context is asked by its own caller's goroutine, and
-// what it does is contained; but if it waits for the object, it waits for itself.
+// (T4) A goroutine that has taken an object on the fast path, and has to call a context that is
+// not known to be tame, releases the object first, and the request goes through the scheduler.
+// For one request that is not possible: its body has run on the fast path, and asks for a requeue
+// to the same object, which is part of the same step. Its context is called by its own caller's
+// goroutine, and a panic or exit is contained; but if the context waits for the object, it waits
+// for itself.
 
 // errEnded stands for the error of a context that has ended, until its Err is called (T3).
 var errEnded = errors.New("sluice: the context has ended")
@@ -91,7 +92,7 @@ var parentKey = func() any {
 	return p.key
 }()
 
-// probe is a context that notes the key that it has been asked for.
+// probe is a context that notes the key of the last call of Value.
 type probe struct {
 	context.Context
 	key any
@@ -217,7 +218,7 @@ func ended(ctx context.Context) error {
 }
 
 // Ended calls do with the error of ctx, the context of the named request, which has ended. If ctx
-// panics or ends the goroutine when it is asked, that is a *ContextError.
+// panics or ends the goroutine when it is called, that is a *ContextError.
 func Ended(ctx context.Context, request string, do func(error)) {
 	err := error(nil)
 	defer func() {

@@ -7,18 +7,18 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// ending is the end of an object, as a body waits for it that closes the object: that comes
-// when all bodies have returned that run there. Those that wait there and can start are served
-// before, and each of them that waits in turn sees this wait.
+// ending is the end of an object, for which a body waits that closes the object. It comes when all
+// bodies that run there have returned. Waiting requests that can start are served before; a body of
+// theirs that begins to wait sees this wait.
 type ending struct {
 	box     *Mailbox
 	aborted chan error // why it will not come
 }
 
-// AwaitEnd waits until the object has ended, which end brings about, returning what is closed
-// then, or the context has ended; then the context's error is returned. It fails with *DeadlockError
-// if the object ends only when the caller has gone on: before end is called, and so
-// with nothing done; or later, as the object is restarted and waits for its children.
+// AwaitEnd calls end, which brings about the end of the object, and waits for that: until the
+// channel that end returns is closed. If the context ends first, it returns the context's error. It
+// fails with *DeadlockError if the object cannot end before the caller goes on: before end is
+// called, and so with nothing done; or later, as the object is restarted and waits for its children.
 func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{})) error {
 	e := &ending{box: m, aborted: make(chan error, 1)}
 	if chain := ChainOf(ctx); chain != nil {

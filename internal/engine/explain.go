@@ -103,14 +103,14 @@ func (m *Mailbox) describe(r *Request, w *mailbox.Waiting, position int, now tim
 	m.because(k, r, &w.Reason)
 }
 
-// far follows what the body, or one that it has called, waits for now. The caller holds graph, so that the
-// waits stand; whether a request at the other end still waits is looked up
-// there.
+// far returns what the body, or one that it has called, waits for now, and so on from there. The
+// caller holds graph, so that no wait is erased. Whether a request at the other end still waits is
+// looked up there.
 func far(n *waitgraph.Node, seen map[waitgraph.Point]bool) (out []mailbox.Far) {
 	for _, w := range n.Waits() {
 		waitgraph.Events(w.Goal(), func(e waitgraph.Event) {
 			if e.Object() == nil {
-				return // one of several that has not been handed in
+				return // a request of a selection that has not been handed in
 			}
 			reason, pending := e.(interface{ why() (mailbox.Reason, bool) }).why()
 			if !pending {

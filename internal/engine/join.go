@@ -24,10 +24,10 @@ type Awaited interface {
 	goal() waitgraph.Goal
 }
 
-// Join is a completion that follows from those of others: from all of them, or
-// from the first that will do. Its maker sees to that, by continuations;
-// the Join knows what it is made of, so that it can be withdrawn, and circles of
-// waiting be found through it. Of must be called before it is used, unless Settle is to end it.
+// Join is a completion that follows from other completions: from all of them, or from the first
+// that is accepted. The code that makes it completes it, by continuations. The Join knows its
+// parts, so that it can be withdrawn, and that circles of waits are found through it. Of must be
+// called before it is used, unless Settle is to end it.
 type Join struct {
 	Completion
 	first bool
@@ -39,7 +39,7 @@ type Join struct {
 // part is one of the things that a Join is made of.
 type part struct {
 	Awaited      // nil if it had ended before
-	lost    bool // it has ended, and will not do for the first; guarded by graph
+	lost    bool // it has ended, and is not accepted as the first; guarded by graph
 }
 
 // Of makes j the completion of all of the parts, or of the first of them. A nil
@@ -53,18 +53,17 @@ func (j *Join) Of(first bool, parts ...Awaited) {
 	j.parts.Store(&all)
 }
 
-// Behind says that j, which Settle is to end, will follow from r, which has not been
-// handed in yet: so circles are found through it. R, if it is told, cannot be withdrawn
-// by those that wait for j, and its record is not used again.
+// Behind says that j, which Settle is to end, will follow from r, which has not been handed in
+// yet. So circles are found through r. If r is Told, WithdrawAll of j does not withdraw it, and its
+// record is not used again.
 func (j *Join) Behind(r *Request) {
 	r.sender |= followed
 	j.parts.Store(&[]part{{Awaited: r}})
 }
 
-// Settle makes the completion of j come, which follows from nothing that Sluice knows
-// of, so that Of has not been called, or from the request that Behind was told of; a
-// worker does what follows from it. It only hands over, and may be called by the owner
-// of an object. Only the first call has an effect.
+// Settle makes the completion of j come. It is for a Join without Of, which follows from nothing
+// that Sluice knows of, or from the request of Behind. A worker runs the continuations, so that the
+// owner of an object may call it. Only the first call has an effect.
 func (j *Join) Settle(workers Dispatcher) {
 	first, last := j.complete()
 	j.parts.Store(nil)
@@ -86,21 +85,20 @@ func (j *Join) left() iter.Seq[*part] {
 	}
 }
 
-// Await waits until j has ended, or the context has; then the context's error is
-// returned. It fails with *DeadlockError if j follows from a request that waits for
-// what the caller is inside of; of the first of several, if all that are left do.
+// Await waits until j has ended. If the context ends first, it returns the context's error. It
+// fails with *DeadlockError if j follows from a request that waits for a body that the caller is
+// inside of; if j follows from the first of several, all that are left must wait so.
 func (j *Join) Await(ctx context.Context) error { return j.await(ctx, j) }
 
 // WithdrawAll withdraws all requests behind j that still wait, and completes them
-// with err. It reports whether there were any. What j makes of that is another
-// matter.
+// with err. It reports whether there were any. The continuations decide whether j fails, too.
 func (j *Join) WithdrawAll(err error) (some bool) {
 	j.walk(map[*Join]bool{}, func(r *Request) { some = r.WithdrawAll(err) || some })
 	return some
 }
 
-// Lose says that the part i of a first-of has ended and will not do. If that was the way
-// out, waiters for j are in a circle now, and are aborted.
+// Lose says that the part i of a first-of has ended and is not accepted. If no other
+// part can end, waiters for j are in a circle now, and are aborted.
 func (j *Join) Lose(i int) {
 	graph.Lock()
 	defer graph.Unlock()
@@ -112,12 +110,12 @@ func (j *Join) Lose(i int) {
 	notify(j.waits)
 }
 
-// out reports whether the first-of cannot follow from the part any more: it has
-// ended, or is one of a selection that another one has been chosen from.
+// out reports whether the first-of cannot follow from the part any more: it has ended, or it
+// belongs to a selection in which another request has been chosen.
 //
-// That is asked of the requests of a selection only, each of which has had its rare since
-// before it was handed in. Of another one that belongs to the goroutine of its body, which
-// makes one when it asks for a requeue, and knows nothing of graph.
+// Lost is called for the requests of a selection only: each of them has had its rare since before
+// it was handed in. The rare of any other request belongs to the goroutine that runs its body,
+// which makes it for a requeue without holding graph.
 func (j *Join) out(p *part) bool {
 	return p.lost || j.of != nil && p.Awaited.(*Request).lost()
 }
@@ -129,7 +127,7 @@ func (j *Join) Pending() bool { return !j.Settled() }
 // Parts implements waitgraph.Join.
 func (j *Join) Parts() iter.Seq[waitgraph.Goal] {
 	if j.parts.Load() == nil {
-		return nil // what it follows from may yet be said, by Behind
+		return nil // Behind may yet say what j follows from
 	}
 	return func(yield func(waitgraph.Goal) bool) {
 		for p := range j.left() {

@@ -9,15 +9,16 @@
 //
 // # Two exclusions
 //
-// Scheduling and bodies exclude separately. The scheduler belongs to whoever holds
-// Mailbox.mu, which is never held while a body runs: arrivals, withdrawals,
-// inspections and stops wait for guards at most. The object belongs to its
-// owner: one goroutine (or a task on its way to a worker) that has set the held
-// bit of Mailbox.Word. Only the owner runs bodies, asks guards and clears held.
+// The scheduler and the object are owned separately. The scheduler belongs to the goroutine that
+// holds Mailbox.mu, which is never held while a body runs: arrivals, withdrawals, inspections and
+// stops wait for guards at most. The object belongs to its owner: one goroutine (or a task on its
+// way to a worker) that has set the held bit of Mailbox.Word. Only the owner runs bodies, evaluates
+// guards and clears held. (At a parallel object it runs no bodies: see Parallel.)
 //
 // # The word
 //
-// Who owns the object is in its word: see package word, whose rules (W1 and so on) the code cites.
+// Whether the object has an owner is in its word: see package word, whose rules (W1 and so on) the
+// code cites.
 package engine
 
 import (
@@ -33,21 +34,21 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Host is the shared object behind a mailbox: its name, and what its guards say.
+// Host is the shared object behind a mailbox: its name, and the results of its guards.
 type Host interface {
 	mailbox.Object
 	// Name names the object in errors and explanations.
 	Name() string
-	// Open asks the plain guards of the operations in the set, given as bits,
-	// in ascending order, up to the first that holds, and returns its operation;
-	// or -1 if none does. It may panic.
+	// Open evaluates the plain guards of the operations in the set, given as bits, in
+	// ascending order, up to the first that holds. It returns the operation of that, or -1
+	// if none holds. It may panic.
 	Open(operations uint64) int
-	// Carries reports whether the request carries a plain guard of its own, which
-	// WatchGuard makes the one that Open asks for the request's operation.
+	// Carries reports whether the request carries a plain guard of its own. WatchGuard makes
+	// that the guard that Open evaluates for the request's operation.
 	Carries(r *Request) bool
 	WatchGuard(r *Request)
-	// Watch says which operations' guards Open will be asked about until further
-	// notice; the owner calls it before it gives the object back.
+	// Watch says which operations' guards Open will be called for, until the next Watch.
+	// The owner calls it before it releases the object.
 	Watch(operations uint64)
 	// Ended is called once, with the scheduling exclusion held, when the object
 	// has been closed and its last body has returned.
@@ -58,65 +59,65 @@ type Host interface {
 // changed once a mailbox uses it.
 type Config struct {
 	Rules *mailbox.Rules
-	// Tag tells objects of different types apart. Those with the tag 0 are taken by no
-	// request that does not know more of them than the word.
+	// Tag tells objects of different types apart. An object with the tag 0 is not taken by a
+	// request that compares nothing but the word.
 	Tag uint32
 	// Dispatcher is whose thread runs the bodies; nil means that of a caller.
 	Dispatcher Dispatcher
 	// Parallel, if it is not nil, lets requests run at once, and says on which threads;
 	// Dispatcher is nil then.
 	Parallel *Parallel
-	// Turn is how many bodies a worker runs before it gives the object back to its
+	// Turn is how many bodies a worker runs before it hands the object back to its
 	// dispatcher, if more can start; 0 stands for a number that is good for most.
 	Turn int
 	// Workers run what has no thread of its own when the dispatcher is nil, and, in
 	// any case, what follows from a request that has ended.
 	Workers Dispatcher
-	// HelpLimit is how many requests of others a goroutine serves before it passes
+	// HelpLimit is how many requests of other callers a goroutine runs before it passes
 	// the object on; or, at a parallel object, before it waits.
 	HelpLimit int
-	// NoFastPath sends every request through the scheduler. The answers are the
+	// NoFastPath sends every request through the scheduler. The results are the
 	// same; tests run both ways.
 	NoFastPath bool
-	// Rank gives a request its rank, for mailbox.Ranked; nil if nobody asks for it.
+	// Rank returns the rank of a request, for mailbox.Ranked; nil if no policy needs it.
 	Rank func(ctx context.Context) int64
-	// Carried is the number, plus one, of an operation whose requests carry their
-	// guards, as far as the fast path is to know of it; 0 if there is none.
+	// Carried is the number, plus one, of an operation whose requests carry their guards, if
+	// the fast path is to evaluate these; 0 if there is none.
 	Carried int
-	// Prioritised says that a request's rank is its priority, the other way round.
+	// Prioritised says that a request's rank is the complement of its priority.
 	Prioritised bool
-	// Views says that the policy wants to see the requests as Candidates.
+	// Views says that the policy compares requests as Candidates.
 	Views bool
-	// Counted objects count what finds them idle, too; Timed ones measure how long
-	// requests wait.
+	// Counted objects also count the requests that find them idle. Timed objects measure how
+	// long requests wait.
 	Counted, Timed bool
 	// Unwanted returns an error if the sender of a request that came by message (see
 	// Request.Answers) is known to have gone, so that the request is to be withdrawn: nothing
-	// would get its result. It is asked when the request is about to start, with the
-	// scheduling exclusion held, and must neither wait nor come back to the object.
+	// would get its result. It is called when the request is about to start, with mu held, and
+	// must neither wait nor come back to the object.
 	Unwanted func(r *Request) error
-	// Patience is how long a request may wait before Overdue is told, once, with
-	// what runs; 0 is for ever. It is also how long a body may run before Overlong is told,
-	// once; within twice that.
+	// Patience is how long a request may wait before Overdue is called, once, with what runs;
+	// 0 means for ever. It is also how long a body may run before Overlong is called, once,
+	// and at the latest after twice that time.
 	Patience time.Duration
 	Overdue  func(object string, w mailbox.Waiting, running []mailbox.Running)
 	Overlong func(object string, r mailbox.Running)
-	// Failed, if it is not nil, is told that a policy has failed when it was asked about
-	// r, and perhaps about others. It is called with mu held.
+	// Failed, if it is not nil, is called when a policy has failed as it compared r, perhaps
+	// with others. It is called with mu held.
 	Failed func(host Host, r *Request, err error)
 
-	rest word.Word // the word of an object that nobody owns, and at which nobody waits
-	// What the requests that wait for an operation have the word say: of plain ones, of which the fast
-	// path evaluates the guard, that they wait; of the others one thing more.
+	rest word.Word // the word of an object that has no owner, and at which nothing waits
+	// What the waiting requests of an operation add to the word. Plain operations, whose guards
+	// the fast path evaluates, add Parked alone; those in recheck and slow also add that flag.
 	plain         uint64
 	recheck, slow guards.Set
 
 	bounded bool           // some waiting queue is
-	noted   bool           // something is noted of each request: what its policy wants to know, when to look after it, or from inside of whom it is called
+	noted   bool           // note is needed: for the policy, for Patience, or for Rules.Reentrant
 	shared  []word.Counter // per operation: its counter, if the object is parallel
 	counts  bool           // some operation has one
-	nowhere *Mailbox       // in which requests are that have ended, and been released
-	idles   bool           // it matters that a thread is idle as its body waits: it is lent, or does not count for the limit
+	nowhere *Mailbox       // the box of requests that have ended and been released
+	idles   bool           // while a body waits its thread is lent, or does not count for the limit
 }
 
 // Dispatcher lends threads to objects.
@@ -132,25 +133,25 @@ type Task interface{ Run() }
 // Mailbox is the waiting queue, the running queue and the scheduler of one
 // object. Init must be called before anything else.
 type Mailbox struct {
-	// Word is the state of the object. The fast path adds a Mark to
-	// it to take an object that is Idle, or Idle and Parked, and puts back what it
-	// found to give it back. If taking fails, the slow path finds out why; if giving
-	// back fails, the caller still owns the object, and calls Look and then Yield.
+	// Word is the state of the object. The fast path takes an object that is Idle, or Idle and
+	// Parked, by a swap that adds a Mark, and releases it by a swap to what it found. If the
+	// first swap fails, the slow path finds out why. If the second fails, the caller still owns
+	// the object, and calls Look and then Yield.
 	Word word.Atomic
 
-	// watched are the operations with waiters whose guards the fast path asks. It is
-	// the owner's, like the state: who has stored it gives the object back with parked
-	// in the word, and who loads it has taken the object by a swap that found parked.
+	// watched are the operations with waiting requests whose guards the fast path evaluates.
+	// Only the owner uses it, like the state: an owner stores it before it stores a word with
+	// Parked, and an owner that loads it has taken the object by a swap from such a word.
 	watched uint64
 
 	mu     exclusion
 	queues atomic.Pointer[mailbox.Scheduler] // made when a request first has to be considered; used under mu
 	closed *closing                          // once the object takes no more requests
 	extras atomic.Pointer[extras]            // nil unless the object has any
-	out    *Request                          // has ended, and its caller is to be told, while the owner asks the scheduler
+	out    *Request                          // has ended, and its caller is yet to be told; set during calls of next, for abandon
 
-	// What never changes comes last, and so into another cache line than the word: who leaves
-	// an object at which others run beside him looks it up before he writes the word.
+	// What never changes comes last, in another cache line than the word. A body that leaves a
+	// parallel object reads it before it writes the word, which others write meanwhile.
 	host   Host
 	config *Config
 }
@@ -177,7 +178,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	c.idles = lent || c.Parallel != nil && (c.Parallel.Threads != nil || c.Parallel.Limit > 0 && !c.Parallel.Hard)
 	c.bounded = c.Rules.Bound.Overflow != mailbox.Unbounded
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
-	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // the threads of a Parallel may be an object's
+	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // without Parallel, whose threads may belong to one object
 	n := len(c.Rules.Operations)
 	c.recheck, c.slow = guards.NewSet(n), guards.NewSet(n)
 	for op, o := range c.Rules.Operations {
@@ -186,8 +187,8 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		case op < 64 && plain(op):
 			c.plain |= 1 << op
 		case o.Looks&(guards.AtWaiting|guards.AtTime) != 0:
-			// The scheduler is to see every arrival: it counts, or finds the guard true before those
-			// that wait for the same time have been told that it has come.
+			// The scheduler has to see every arrival: it is counted; or it might find the guard true
+			// before the requests that wait for the same time are considered.
 			c.slow.Add(op)
 		default:
 			c.recheck.Add(op)
@@ -196,8 +197,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	return c
 }
 
-// nowhere is the host of a mailbox in which nothing waits or runs, ever. So it is asked for its
-// name only.
+// nowhere is the host of a mailbox in which nothing ever waits or runs. Only its name is used.
 type nowhere struct{ Host }
 
 // Name implements Host.
@@ -228,7 +228,7 @@ func (m *Mailbox) Init(config *Config, host Host) {
 	}
 }
 
-// rest is the word of the object when nobody owns it and nobody waits.
+// rest returns the word of the object for when it has no owner and nothing waits.
 func (m *Mailbox) rest() word.Word {
 	w := m.config.rest
 	if m.closed != nil || m.suspended() != nil || m.observed() {
@@ -237,8 +237,8 @@ func (m *Mailbox) rest() word.Word {
 	return w
 }
 
-// Waiting returns how many requests of the operation wait inside (Ada's 'Count).
-// Guards and bodies may call it: it takes no lock.
+// Waiting returns how many requests of the operation are admitted and wait (Ada's 'Count). Guards
+// and bodies may call it: it takes no lock.
 func (m *Mailbox) Waiting(op int) int {
 	if k := m.queues.Load(); k != nil {
 		return k.Waiting(op)
@@ -246,8 +246,8 @@ func (m *Mailbox) Waiting(op int) int {
 	return 0
 }
 
-// Joined returns how many requests of the operation have come inside so far. Guards and
-// bodies may call it: it takes no lock.
+// Joined returns how many requests of the operation have been admitted so far. Guards and bodies
+// may call it: it takes no lock.
 func (m *Mailbox) Joined(op int) uint64 {
 	if k := m.queues.Load(); k != nil {
 		return k.Joined(op)
@@ -255,8 +255,7 @@ func (m *Mailbox) Joined(op int) uint64 {
 	return 0
 }
 
-// Queued returns how many requests of the operation wait, those that are still
-// outside behind what runs included. It takes no lock.
+// Queued returns how many requests of the operation wait, admitted or not. It takes no lock.
 func (m *Mailbox) Queued(op int) int {
 	if k := m.queues.Load(); k != nil {
 		return k.Queued(op)
@@ -285,11 +284,11 @@ func (m *Mailbox) newScheduler() *mailbox.Scheduler {
 // returns the word as it was. It reports false if the fast path is closed, or
 // the object stays busy for as long as it is worth waiting awake.
 //
-// A spinner has not arrived: it competes with whoever comes. The probes are few
-// and far apart, so that the owner keeps the cache line for a while: about 1 µs in all,
-// what it takes to park and be woken two or three times. (With one more the longest call
-// among many callers takes twice as long.) Also who would not have to wait for the result
-// spins: a queue that all join without delay grows as fast as it is served, or faster.
+// A spinner has not arrived: it competes with every later caller. The probes are few and far apart,
+// so that the owner keeps the cache line for a while: about 1 µs in all, what it takes to park and
+// be woken two or three times. (With one more the longest call among many callers takes twice as
+// long.) A caller that does not wait for the result spins, too: a queue that all join without delay
+// grows as fast as it is served, or faster.
 func (m *Mailbox) Take(mark word.Word) (w word.Word, ok bool) {
 	const probes, gap = 3, 1000
 	for i := 0; ; i++ {
@@ -314,12 +313,11 @@ type Leaving struct {
 	Op int
 	// Changed says that the body may have changed the state.
 	Changed bool
-	// MayHelp says that the caller may run the bodies of others. One that is inside
-	// another object must not.
+	// MayHelp says that the calling goroutine may run the bodies of other callers. It must not
+	// if it is inside another object.
 	MayHelp bool
-	// Asked are the operations, as bits, whose plain guards have been asked since
-	// the body returned, up to Open, whose guard holds; or all of them, if Open
-	// is -1.
+	// Asked are the operations, as bits, whose plain guards have been evaluated since the body
+	// returned: in ascending order up to Open, whose guard holds; or all, if Open is -1.
 	Asked uint64
 	Open  int
 	// Opens says which keys the body can have opened of the families that the
@@ -327,21 +325,21 @@ type Leaving struct {
 	Opens mailbox.Opener
 }
 
-// Watched returns the operations that wait with plain guards, as Asked, to the owner.
+// Watched returns the operations with waiting requests whose guards are plain, as bits. Only the
+// owner may call it.
 func (m *Mailbox) Watched() uint64 { return m.watched }
 
-// Look asks the guards that are waited for, unless l says what they answer, and
-// gives the object back if nobody can start. If it reports false the caller still
-// owns the object, and must call Yield. A guard that panics or exits does so out
-// of Look, before anything has been given back.
+// Look releases the object if no waiting request can start. It evaluates the guards that are waited
+// for, unless l has their results. If it reports false the caller still owns the object, and must
+// call Yield. A guard that panics or exits does so out of Look, before the object is released.
 //
-// Waiters there may be, but if the word says that none has come or gone through
-// this owner, and their guards are false, the object is as it was found. The set
-// of them cannot grow unnoticed: an arrival sets engaged, and then the swap fails.
+// Requests may wait all the same. If the word says that none has come or gone while the caller
+// owned the object, and their guards are false, the object is as it was found. No request begins
+// to wait unnoticed: an arrival sets Engaged, so that the swap fails (W2).
 func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	w := m.Word.Load()
 	if w.Has(word.Slow) {
-		return m.Depart(l.Op) // others run beside the caller
+		return m.Depart(l.Op) // the object is parallel: other bodies may run
 	}
 	if w.Has(word.Engaged) {
 		return false
@@ -369,9 +367,9 @@ func (m *Mailbox) Look(l *Leaving) (gone bool) {
 	return true
 }
 
-// Yield gives the object back and serves those who can start. The caller has
-// taken it on the fast path, and does not own it any more whatever happens: a
-// body that is run here may leave through runtime.Goexit.
+// Yield serves the requests that can start, and then releases the object or passes it on. The
+// caller has taken the object on the fast path. It does not own it any more, even if Yield does not
+// return: a body that is run here may leave through runtime.Goexit.
 func (m *Mailbox) Yield(l Leaving) {
 	m.mu.Lock()
 	if m.config.Parallel != nil {
@@ -404,8 +402,8 @@ func (m *Mailbox) Yield(l Leaving) {
 	m.serve(nil, m.helpLimit(l.MayHelp), false)
 }
 
-// own turns the fast path's owner, who holds mu, into one that the scheduler is
-// asked by. It reports true if the scheduler has not been told what runs. A store is enough (W1).
+// own sets Engaged for an owner by the fast path, which holds mu. It reports true if that was not
+// set, so that the scheduler has not been told what runs. A store is enough (W1).
 func (m *Mailbox) own() (unknown bool) {
 	w := m.Word.Load()
 	if w.Has(word.Engaged) {
@@ -415,8 +413,9 @@ func (m *Mailbox) own() (unknown bool) {
 	return true
 }
 
-// engage makes the caller, who holds mu, the owner if the object is free, and
-// else makes sure that the owner looks at the scheduler before it lets go.
+// engage makes the caller, which holds mu, the owner if there is none. Else it makes sure that the
+// owner consults the scheduler before it releases the object, and that the scheduler knows what
+// runs.
 func (m *Mailbox) engage() (owner bool) {
 	if m.config.Parallel != nil {
 		return m.setExclusive()
@@ -429,7 +428,7 @@ func (m *Mailbox) engage() (owner bool) {
 				return true
 			}
 		case w.Has(word.Engaged):
-			return false // the owner lets go under mu only
+			return false // the owner releases the object under mu only
 		default:
 			if m.Word.CompareAndSwap(w, w.Engage()) {
 				m.scheduler().Begin(w.Operation())
@@ -439,12 +438,12 @@ func (m *Mailbox) engage() (owner bool) {
 	}
 }
 
-// release gives the object back. The caller owns it, holds mu, and has been told
-// by the scheduler that nothing can start. While held is set nothing but the holder
-// of mu writes the word, so that a store is enough.
+// release ends the caller's ownership of the object. The caller holds mu, and the scheduler has
+// said that nothing can start. While Held and Engaged are set only the holder of mu writes the word,
+// so that a store is enough (W1).
 func (m *Mailbox) release() {
 	w := m.rest()
-	if k := m.queues.Load(); k != nil { // or else nothing has ever waited
+	if k := m.queues.Load(); k != nil { // else nothing has ever waited
 		w = m.park(w, k)
 	}
 	if m.config.Parallel != nil {
@@ -456,10 +455,9 @@ func (m *Mailbox) release() {
 	}
 }
 
-// park adds to the word what is to be said of the requests that wait, and has the host keep the
-// guards that the fast path evaluates for them. Those in the overflow queue are as the admitted
-// ones: nothing runs, and nothing can start, so that they wait for their guards, or behind the
-// head of a line of which the same is said.
+// park adds to w the flags for the requests that wait, and tells the host which guards the fast path
+// evaluates for them. Requests in the overflow queue count as admitted ones do: nothing runs, and
+// nothing can start, so that they wait for their guards, or behind the head of a line, which does.
 func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 	c, in := m.config, k.Inside()
 	if c.bounded && k.AtDoor() {
@@ -498,7 +496,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 	// Where nothing waits nothing looks at the set. But a guard that requests carry is
 	// not kept longer than they are.
 	if old := m.watched; old != watched && (w.Has(word.Parked) || old>>(uint(c.Carried)-1)&1 != 0) {
-		m.watched = watched // before the word: see there
+		m.watched = watched // before the word: see watched
 		m.host.Watch(watched)
 	}
 	if carrier != nil {
@@ -507,10 +505,11 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 	return w
 }
 
-// released says that the object has been given back, where that is of interest.
+// released does what follows from a release, at an object that is closed or has extras. If it is
+// closed and nothing runs any more, that is the end of the object.
 func (m *Mailbox) released() {
 	m.noteQuiescent()
-	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits())) { // or else those that wait may yet be served
+	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits())) { // a Drain may yet serve what waits
 		c.over = true
 		m.forget()
 		close(c.idle)
@@ -526,14 +525,13 @@ func (m *Mailbox) runs() bool {
 	return k != nil && k.Runs()
 }
 
-// waits reports whether anybody waits. The caller holds mu.
+// waits reports whether any request waits. The caller holds mu.
 func (m *Mailbox) waits() bool {
 	k := m.queues.Load()
 	return k != nil && k.Waits()
 }
 
-// carried returns one of the requests that wait, if they all carry one guard, and a plain one; or
-// nil.
+// carried returns one of the requests that wait, if all carry the same plain guard; or nil.
 func (m *Mailbox) carried(k *mailbox.Scheduler, in guards.Set) *Request {
 	op := m.config.Carried - 1
 	if in.Next(0) != op || in.Next(op+1) >= 0 || k.AtDoor() {
@@ -546,12 +544,12 @@ func (m *Mailbox) carried(k *mailbox.Scheduler, in guards.Set) *Request {
 	return r.Record.(*Request)
 }
 
-// next returns the next request to start, or to fail with err, or nil if nothing
-// can be done. The caller owns the object and holds mu. A request that may not start
-// goes on waiting, and is returned with mailbox.ErrNoThread.
+// next returns the next request to start, or to fail with err; or nil if nothing can be done. May
+// says which requests the caller can start. The first one that it does not allow goes on waiting,
+// and is returned with mailbox.ErrNoThread. The caller owns the object and holds mu.
 //
-// A request whose context has ended does not start, even if its caller has had
-// no time to withdraw it.
+// A request whose context has ended does not start, even if its caller has had no time to withdraw
+// it.
 func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) {
 	k := m.scheduler()
 	for {
@@ -581,23 +579,23 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 		switch {
 		case err != nil && err != mailbox.ErrNoThread:
 			if !r.claim() {
-				continue // another one of its selection runs, and nobody asks about this
+				continue // another request of its selection runs, so this one is told nothing
 			}
 		case r.lost():
-			k.Withdraw(next) // nobody waits for it any more, and it is about to be withdrawn anyway
+			k.Withdraw(next) // another request of its selection runs, whose thread is about to withdraw it anyway
 			m.dismissThread(r)
 			continue
 		case gone != nil && !r.claim():
-			k.Withdraw(next) // likewise, since we looked
+			k.Withdraw(next) // likewise, since lost was called
 			m.dismissThread(r)
 			continue
 		case gone != nil && err == nil:
-			k.Decline(next) // a Try, which has been started without a question; or its context has ended since
+			k.Decline(next) // a Try, for which may is not called; or its context has ended since may was
 			m.dismissThread(r)
 			r.lapses()
 			err = gone
 		case err == nil && m.config.Parallel != nil && !may(next):
-			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since we looked
+			k.Decline(next) // a Try: it would have to wait for a thread; or its context has ended since gone was called
 			m.dismissThread(r)
 			if err = r.gone(); err != nil {
 				r.lapses()
@@ -616,26 +614,27 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 	}
 }
 
-// serve runs what can start until nothing can or the object has been passed on.
-// It is called by the owner with mu held, and returns with mu released.
+// serve runs what can start, until nothing can, or the object has been passed on. It is called by
+// the owner with mu held, and returns with mu released.
 //
-// Self is a request of the calling goroutine that may be among those to start.
-// Up to budget other requests are run here too: by a worker all that are not for
-// their own caller's goroutine, by a caller only leaf bodies. If one of these ends
-// the goroutine before self has run, self is withdrawn if its caller is there, and so
-// dies (see Forsake), and else is left to the worker that takes over.
+// Self is a request that the calling goroutine has handed in, or nil. Serve runs it, if it starts,
+// and up to budget other requests: on a worker all but those that their own callers' goroutines
+// are to run, on a caller's goroutine only leaf bodies. Such a body may end the goroutine before
+// self has run. A called self is withdrawn then, as its caller dies (see Forsake); a posted one is
+// left to the worker that takes over.
 func (m *Mailbox) serve(self *Request, budget int, worker bool) {
 	if m.config.Parallel != nil {
 		m.startAll(nil)
 		return
 	}
-	var out *Request // has ended; its caller is told outside mu
+	var out *Request // has ended; its caller is told without mu
 	s := server{self: self, budget: budget, worker: worker, dispatched: m.config.Dispatcher != nil}
 	for {
 		if worker && s.budget <= 0 && m.scheduler().AtGate() {
-			// Enough for one turn. Those at the gate come in when there is a thread
-			// again, as a Try is decided by that; without any, those inside are asked
-			// here, so that there is no other turn unless one of them can start.
+			// The turn is over. The requests in the entry queue are admitted in the next
+			// turn, which has a thread: by that a Try is decided. If the entry queue is
+			// empty, the admitted are considered here, so that there is a next turn only if
+			// one of them can start.
 			m.changed()
 			m.hand(out)
 			return
@@ -651,9 +650,9 @@ func (m *Mailbox) serve(self *Request, budget int, worker bool) {
 			}
 			return
 		}
-		m.changed() // or release says so
+		m.changed() // release does it otherwise
 		if m.config.bounded {
-			m.report(m.scheduler().Failed) // for whom there is no room behind r
+			m.report(m.scheduler().Failed) // requests for which there is no room behind r
 		}
 		switch {
 		case err == mailbox.ErrNoThread:
@@ -672,52 +671,51 @@ func (m *Mailbox) serve(self *Request, budget int, worker bool) {
 			s.budget--
 		}
 		if out = r; !m.carryOut(r, err) {
-			out = nil // it waits here again
+			out = nil // r waits here again
 			if r == s.self && !r.called() {
-				s.self = nil // who has posted it has better things to do than to run all that follows
+				s.self = nil // the goroutine that posted r does not run what it is requeued for
 			}
 		} else if r == s.self {
 			if s.self = nil; r.called() {
-				out, r.ended = nil, true // its caller is here
+				out, r.ended = nil, true // this is its caller's goroutine
 				if r.hop() != nil {
-					s.budget = 0 // and has to take it to another object
+					s.budget = 0 // which has to take r to another object
 				}
 			}
 		}
 	}
 }
 
-// hand gives the object, which the caller owns, to a worker. It is called with mu
-// held, and releases it. Out has ended, and its caller is to be told; or it is nil.
+// hand passes the object, which the caller owns, to a worker. It is called with mu held, and
+// releases mu. Out has ended, and its caller is told here; or it is nil.
 func (m *Mailbox) hand(out *Request) {
 	m.mu.Unlock()
 	out.settle()
 	m.workers().Dispatch(m)
 }
 
-// server is a goroutine that serves.
+// server is a goroutine in serve.
 type server struct {
-	self               *Request // its own, not run yet; or nil
+	self               *Request // the request that it has handed in and that has not run yet; or nil
 	budget             int      // how many others it still runs
 	worker, dispatched bool
 }
 
-// here reports whether r is to run on the goroutine itself. Who is committed to a request of
-// his own runs no other before it, in which his goroutine may end.
+// here reports whether r is to run on the goroutine itself. Before a called and committed self no
+// other request runs here: its body might end the goroutine, and self could not be withdrawn.
 func (s *server) here(r *Request) bool {
 	return r == s.self || s.budget > 0 && (s.self == nil || !s.self.called() || !s.self.committed) && (r.Leaf || s.worker && (s.dispatched || !r.called()))
 }
 
-// may reports whether a request may start: its context has not ended, there is a
-// thread for it, if only that of its caller, who waits, and no other of its
-// selection runs.
+// may reports whether a request may start: its context has not ended; there is a thread for it,
+// this one or that of its caller, which waits; and no other request of its selection runs.
 func (s *server) may(next *mailbox.Request) bool {
 	r := next.Record.(*Request)
 	return r.gone() == nil && (s.here(r) || !s.dispatched && r.called()) && (r.rare == nil || r.claim())
 }
 
-// carryOut runs r, or fails it if err is not nil, and comes back with mu held. The
-// caller owns the object. It reports false if r waits here again.
+// carryOut runs r, or fails it if err is not nil, and returns with mu held. The caller owns the
+// object, and does not hold mu. CarryOut reports false if r waits here again.
 func (m *Mailbox) carryOut(r *Request, err error) bool {
 	if err != nil {
 		r.fail(err)
@@ -735,10 +733,9 @@ func (m *Mailbox) carryOut(r *Request, err error) bool {
 	return true
 }
 
-// pass gives the object, and r with it, to the caller that waits for r. The
-// passing goroutine owns the object and holds mu, which is released. From the
-// moment it is passed the object belongs to the receiver, who acts when it has
-// received: the channel orders the two.
+// pass passes the object, together with r, to the goroutine of r's caller, which waits. It is called
+// by the owner with mu held, and releases mu. The token makes the receiver the owner, and the
+// channel orders what the two do.
 func (m *Mailbox) pass(r, out *Request) {
 	r.granted = true
 	m.mu.Unlock()
@@ -747,6 +744,7 @@ func (m *Mailbox) pass(r, out *Request) {
 	r.wake <- struct{}{}
 }
 
+// workers returns the dispatcher to which the object is passed.
 func (m *Mailbox) workers() Dispatcher {
 	if d := m.config.Dispatcher; d != nil {
 		return d
@@ -754,8 +752,8 @@ func (m *Mailbox) workers() Dispatcher {
 	return m.config.Workers
 }
 
-// Run is the turn of a worker that the object was dispatched to: it owns the
-// object from now on. It implements Task.
+// Run is the turn of a worker to which the object has been passed: the worker owns the object. It
+// implements Task.
 func (m *Mailbox) Run() {
 	turn := m.config.Turn
 	if turn == 0 {
@@ -765,7 +763,8 @@ func (m *Mailbox) Run() {
 	m.serve(nil, turn, true)
 }
 
-// helpLimit returns how many requests of others the calling goroutine may serve.
+// helpLimit returns how many requests of other callers the calling goroutine may run: none unless
+// may is true.
 func (m *Mailbox) helpLimit(may bool) int {
 	if !may {
 		return 0
@@ -784,7 +783,7 @@ func (m *Mailbox) Dispatcher() Dispatcher {
 	return m.config.Dispatcher
 }
 
-// Busy reports whether somebody owns the object.
+// Busy reports whether the object has an owner.
 func (m *Mailbox) Busy() bool { return m.Word.Load().Has(word.Held) }
 
 // Draining reports whether the object takes no more requests, but serves those that

@@ -13,14 +13,13 @@ type observer struct {
 }
 
 // Observe has f told the load of the object, now and after every change, until f reports that it
-// has seen enough, or stop is called. F is called with the scheduling exclusion held: it must be
-// quick, not panic, and neither call the object nor stop the observation. It may ask Queued and
-// Waiting.
+// has seen enough, or stop is called. F is called with mu held: it must be quick, not panic, and
+// neither call the object nor stop the observation. It may call Queued and Waiting.
 //
 // An object that is observed has no fast path, so that f sees every change: from now on the
-// object is taken under mu only, and a goroutine that has taken it before finds engaged set when
-// it gives the object back, and comes by Yield. The fast path opens again when the object is next
-// given back without an observer.
+// object is taken under mu only. A goroutine that has taken it before finds Engaged set when it
+// releases the object, and comes by Yield. The fast path opens again when the object is next
+// released without an observer.
 func (m *Mailbox) Observe(f func(mailbox.Load) (enough bool)) (stop func()) {
 	o := &observer{f}
 	m.mu.Lock()
@@ -44,7 +43,7 @@ func (m *Mailbox) observed() bool {
 }
 
 // closeFastPath lets the object be taken under mu only. An owner that has taken it by the fast
-// path has to give it back under mu. The caller holds mu.
+// path has to release it under mu. The caller holds mu.
 func (m *Mailbox) closeFastPath() {
 	if m.config.Parallel != nil {
 		if m.engage() {

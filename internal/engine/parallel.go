@@ -14,9 +14,9 @@ import (
 //	                         ▲                                           ▼
 //	                         └──────────────── completion ◄──────────── body
 //
-// The owner of a parallel object owns the decision and nothing else: it evaluates guards, asks
-// the scheduler what can start, and gives the object back before any body runs. So only the
-// conflict table keeps bodies apart.
+// The owner of a parallel object owns the decision and nothing else: it evaluates guards, learns
+// from the scheduler what can start, and runs no body as the owner. So only the conflict table
+// keeps bodies apart.
 //
 // # What may touch the state
 //
@@ -30,8 +30,8 @@ import (
 //
 // Each change of what can start (an arrival, a completion, a withdrawal, a thread that becomes
 // free) is made under mu, and its goroutine then engages. Either that makes it the owner, and it
-// decides; or there is an owner, which asks the scheduler again, under mu, before it gives the
-// object back.
+// decides; or there is an owner, which consults the scheduler again, under mu, before it releases
+// the object.
 type Parallel struct {
 	// Threads provides the threads. If it is nil, a request that its caller waits for runs on its
 	// caller's goroutine, and any other on Config.Workers.
@@ -51,8 +51,8 @@ type Parallel struct {
 
 // Threads provides a thread for each request that starts or, with Parallel.OnArrival, arrives.
 type Threads interface {
-	// Dispatch runs the task on a thread that Take has reserved. The task gives the thread back
-	// by Return.
+	// Dispatch runs the task on a thread that Take has reserved. The task returns the thread by
+	// Return.
 	Dispatcher
 	// Take reserves a thread for a request of the object. If none is free it reports false; when
 	// threads become free and it is this object's turn, it reserves one and calls Offer.
@@ -61,7 +61,7 @@ type Threads interface {
 	// must not be kept. True says that the Offer which Take has promised will not come. False
 	// says that there was no promise, or that the Offer is on its way.
 	Forget(m *Mailbox) bool
-	// Return gives back a thread that was reserved. After a task has ended on the thread, Return
+	// Return returns a thread that was reserved. After a task has ended on the thread, Return
 	// is called with that task, which then has only to return. The task is nil if none has run
 	// there, or if its body waits. Return may call Offer of any object.
 	Return(Task)
@@ -95,8 +95,8 @@ type parallelState struct {
 }
 
 // startAll starts requests until none can start, and gives each a thread. The owner calls it with
-// mu held; it returns with mu released and the object given back. If out is not nil it has ended,
-// and its caller is told.
+// mu held; it returns with mu and the object released. If out is not nil it has ended, and its
+// caller is told.
 //
 // Also a request of the calling goroutine is granted by a token, which its caller takes when it
 // begins to wait. So nothing is lost if a guard that is evaluated here ends the goroutine.
@@ -222,7 +222,7 @@ func (m *Mailbox) begun(r *Request) *thread {
 // it started still waits.
 func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
 	x, fan, t, done := m.parallel(), m.config.Parallel, r.thread(), false
-	parked := f != nil && f.parked // its wait has given back the thread, and its place in a limit that is not hard
+	parked := f != nil && f.parked // its wait has returned the thread, and its place in a limit that is not hard
 	if !parked || fan.Hard {
 		x.counted--
 	}

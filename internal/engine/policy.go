@@ -140,9 +140,9 @@ func Choosing(choose func(eligible []*mailbox.Candidate) int) *mailbox.Policy {
 	}}
 }
 
-// policyFailed returns the error of a policy that panicked with the value when it was asked about
-// r and others. A nil value says that the policy has called runtime.Goexit; then the object is
-// handed to a worker, as the dying goroutine must not leave it locked.
+// policyFailed returns the error of a policy that panicked with the value when it compared r and
+// others. A nil value says that the policy has called runtime.Goexit; then the object is passed to
+// a worker, as the dying goroutine must not leave it locked.
 func (r *Request) policyFailed(policy string, value any, stack []byte, about ...*mailbox.Request) error {
 	m := r.box.Load()
 	err := &mailbox.PolicyError{Object: m.host.Name(), Policy: policy, Value: value, Stack: stack}
@@ -160,7 +160,7 @@ func (r *Request) policyFailed(policy string, value any, stack []byte, about ...
 }
 
 // SetPriority gives a waiting request another priority, and reports whether it was
-// waiting at an object that is ordered by priority; if not, nothing has changed.
+// waiting at an object that is ordered by priority. If it was not, nothing changes.
 func (r *Request) SetPriority(priority int) bool {
 	m := r.lock()
 	return m.setPriority(&r.Request, priority)
@@ -182,7 +182,7 @@ func (m *Mailbox) setPriority(r *mailbox.Request, priority int) bool {
 	return true
 }
 
-// WaitingAt returns how many requests of a family wait inside for the key.
+// WaitingAt returns how many requests of a family are admitted and wait for the key.
 func (m *Mailbox) WaitingAt(op int, key any) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

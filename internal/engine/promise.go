@@ -1,8 +1,7 @@
 package engine
 
-// Promise is a completion that Settle brings about: of a result that comes from elsewhere than a
-// request. It follows from nothing that Sluice knows of, so that no object holds up what waits
-// for it.
+// Promise is the completion of a result that does not come from a request; Settle makes it come.
+// It follows from nothing that Sluice knows of, so that no object blocks what waits for it.
 type Promise struct {
 	Join
 	// Withdraw is called by WithdrawAll, and reports whether there was anything to

@@ -16,50 +16,49 @@ type Body interface {
 	// Run executes the operation and keeps its result. A panic must not leave
 	// it; if runtime.Goexit does, it calls Request.Exit on the way.
 	Run()
-	// AskGuard asks the guard over the request's argument, and returns the part
+	// AskGuard evaluates the guard over the request's argument, and returns the part
 	// of it that is false. It may panic.
 	AskGuard() (falsePart string)
-	// Fail keeps err as the result of a request that never ran.
+	// Fail keeps err as the result of a request that will not run.
 	Fail(err error)
 	// Argument returns the request's argument.
 	Argument() any
-	// Recycle is called when the request has ended and nothing is asked of the body any
-	// more but its result, of one that was posted. A record that is not used again calls
-	// Request.Release.
+	// Recycle is called when the request has ended. Afterwards only the result is read, and only
+	// if the request was posted. A record that will not be used again calls Request.Release.
 	Recycle()
 }
 
-// Request is one call on its way through a mailbox. Its maker fills in the
-// exported fields; it can be used again once it has ended.
+// Request is one call on its way through a mailbox. The code that makes it fills in the exported
+// fields. It can be used again once it has ended.
 type Request struct {
 	Body Body
 	mailbox.Request
 
-	ctx     context.Context          // its caller's, tamed (T1)
-	since   time.Duration            // when it arrived, on Now's clock
+	ctx     context.Context          // the caller's, tamed (T1)
+	since   time.Duration            // when the request arrived, on Now's clock
 	frame   *Frame                   // of a body that may call other objects
-	waits   atomic.Pointer[waitList] // of bodies that wait for it, posted as it was; written under graph
-	unwatch func() bool              // of one whose context may end: ends the watch over that; guarded by mu until it runs
-	wake    chan struct{}            // if it has tokens: one, when it is granted or has ended
+	waits   atomic.Pointer[waitList] // of bodies that wait for the request, which was posted; written under graph
+	unwatch func() bool              // ends the watch over ctx, if that may end; guarded by mu until the request runs
+	wake    chan struct{}            // if tokens is set: gets a token when the request is granted, or has ended
 
-	// The withdrawal of one among very many takes as long as it takes to fetch from memory
-	// what it looks at. So that is together here, with the error that follows in a
-	// Pending, and at the beginning of the scheduler's request; and it looks at nothing else.
+	// To withdraw one of very many requests takes as long as to fetch from memory what the
+	// withdrawal reads. So what it reads is together: in the fields from here on, in the error
+	// that follows the Request in a Pending, and at the beginning of the scheduler's request.
 
 	// Leaf bodies neither block nor call out, so that any goroutine may run
 	// them on behalf of their caller.
 	Leaf bool
-	// Told requests have nobody who waits for their end.
+	// Told says that no goroutine waits for the end of the request.
 	Told bool
-	// Ticket requests are posted, and their end is told by a token, to whoever
-	// calls Redeem. They have been made by ForCall.
+	// Ticket says that the request is posted, and that a token tells its end to the goroutine
+	// that calls Redeem. ForCall has prepared it.
 	Ticket bool
 
-	tokens bool    // of a Call, or with a Ticket: its caller is told by a token
-	sender replies // what waits for it, though it is told
+	tokens bool    // the request has a caller in Call or Select, or a Ticket: it is told by a token
+	sender replies // what waits for the request, though it is Told
 
-	granted bool // the token says: the object is yours, run; or, of one that fans out, run
-	ended   bool // it has ended, as far as its caller knows, who alone looks and writes
+	granted bool // the token says: run, as the owner; or, at a parallel object, run
+	ended   bool // the request has ended, as its caller knows, whose goroutine alone uses this
 	lapsed  lapse
 	ends    bool // ctx may end
 
@@ -67,14 +66,14 @@ type Request struct {
 	underWay  bool // posted, and about to be admitted by another object
 	overdue   bool // has been reported to wait for too long
 
-	stage atomic.Uint32 // who runs it, once it has been granted at an object that fans out: see grant
+	stage atomic.Uint32 // which goroutine runs it, once it has been granted at a parallel object: see grant
 
-	// box is where the request is or was last. A posted one that is requeued goes
-	// from one to another; box changes under the mu of the one that it leaves, and
-	// what the scheduler knows of the request under that of the one that it is in.
-	// So who has locked the box, and finds that it still is, may look: see lock.
+	// box is the mailbox that the request is in, or was in last. A posted request that is requeued
+	// goes from one to another. Box changes under the mu of the mailbox that the request leaves;
+	// what the scheduler knows of the request changes under the mu of the one that it is in. So a
+	// goroutine that has locked the box, and finds box unchanged, may read that: see lock.
 	box  atomic.Pointer[Mailbox]
-	rare *rare // nil unless the record has needed it, in this life or an earlier one
+	rare *rare // nil unless the record has needed it, for this request or an earlier one
 
 	Completion // of a Post
 }
@@ -84,29 +83,29 @@ type lapse uint8
 
 const (
 	early   lapse = 1 << iota // it came before any body ran
-	unasked                   // the context is yet to be asked for its error (T3)
+	unasked                   // the Err of the context is yet to be called (T3)
 )
 
-// replies says what waits for the reply to a request that is told.
+// replies says what waits for the reply to a request that is Told.
 type replies uint8
 
 const (
-	answered replies = 1 << iota // the sender of the message that it came by
-	followed                     // a body may wait for what follows from it
+	answered replies = 1 << iota // the sender of the message that the request came by
+	followed                     // a body may wait for what follows from the request
 )
 
-// rare is what few requests have. It belongs to whom the request belongs to.
+// rare is what few requests have. It may be used where the request may be.
 type rare struct {
-	sel   *Selection         // it is one of several, of which one is to run
-	view  *mailbox.Candidate // as its policy sees it, if that wants to
-	hop   *Hop               // its body has asked for this, and has returned
-	trail *trail             // it has been requeued
-	kept  *trail             // the trail, or that of an earlier life
-	// thread was reserved for it, at an object that fans out; guarded by mu.
+	sel   *Selection         // the selection that the request belongs to
+	view  *mailbox.Candidate // the request as its policy sees it, if Config.Views
+	hop   *Hop               // the requeue that its body has asked for as it returned
+	trail *trail             // its history, if it has been requeued
+	kept  *trail             // the same, or that of an earlier request with this record
+	// thread is reserved for the request, at a parallel object; guarded by mu.
 	thread *thread
 }
 
-// special returns what few requests have, for r to have it, too.
+// special returns what few requests have. R gets it if it has none.
 func (r *Request) special() *rare {
 	if r.rare == nil {
 		r.rare = new(rare)
@@ -114,7 +113,7 @@ func (r *Request) special() *rare {
 	return r.rare
 }
 
-// selection returns the calls of which r is one, or nil.
+// selection returns the selection that r belongs to, or nil.
 func (r *Request) selection() *Selection {
 	if r.rare == nil {
 		return nil
@@ -122,7 +121,8 @@ func (r *Request) selection() *Selection {
 	return r.rare.sel
 }
 
-// hop returns what r's body has asked for, if it has returned, or nil.
+// hop returns the requeue that r's body has asked for as it returned, until board applies it; or
+// nil.
 func (r *Request) hop() *Hop {
 	if r.rare == nil {
 		return nil
@@ -130,7 +130,7 @@ func (r *Request) hop() *Hop {
 	return r.rare.hop
 }
 
-// trail returns what r has behind it, if it has been requeued, or nil.
+// trail returns the history of r, if it has been requeued, or nil.
 func (r *Request) trail() *trail {
 	if r.rare == nil {
 		return nil
@@ -138,7 +138,7 @@ func (r *Request) trail() *trail {
 	return r.rare.trail
 }
 
-// thread returns what was reserved for r, or nil. The caller holds mu.
+// thread returns the thread that is reserved for r, or nil. The caller holds mu.
 func (r *Request) thread() *thread {
 	if r.rare == nil {
 		return nil
@@ -146,9 +146,9 @@ func (r *Request) thread() *thread {
 	return r.rare.thread
 }
 
-// trail is what a request that has been requeued has behind it.
+// trail is the history of a request that has been requeued.
 type trail struct {
-	home Body  // its own
+	home Body  // that with which the request was made
 	ran  Turns // the bodies that have run
 	room [2]turn
 }
@@ -159,22 +159,21 @@ func (r *Request) Init(body Body) {
 	r.Record = r
 }
 
-// ForCall makes r, at the time now, a request whose caller waits for it with Mailbox.Call, or,
-// if it has a Ticket, with Redeem. A record that was one keeps its channel, but in a
-// testing/synctest bubble, which it may not be of.
+// ForCall makes r a request for which its caller waits with Mailbox.Call or, if it has a Ticket,
+// with Redeem. Now is the time. A record that has a channel keeps it, except in a testing/synctest
+// bubble, as the channel may have been made outside of it.
 func (r *Request) ForCall(now time.Duration) {
 	if !r.tokens || Bubbled(now) {
 		r.wake, r.tokens = make(chan struct{}, 1), true
 	}
 }
 
-// called reports whether the caller's goroutine waits for r in Mailbox.Call, so
-// that it can be r's thread. The holder of a ticket cannot: there may be none.
+// called reports whether the caller's goroutine waits for r in Mailbox.Call or Selection.Select,
+// and so can run r's body. No goroutine need wait for a request with a Ticket.
 func (r *Request) called() bool { return r.tokens && !r.Ticket }
 
-// Forget lets go of everything that belonged to a call, so that the record can be
-// kept for another. The object it was made to is remembered, as it is probably the
-// next one's too, and an atomic store is dear.
+// Forget drops what belonged to a call, so that the record can be kept for another. It keeps the
+// box: the next call is probably to the same object, and an atomic store is expensive.
 func (r *Request) Forget() {
 	r.ctx = nil
 	if r.frame != nil {
@@ -183,7 +182,7 @@ func (r *Request) Forget() {
 	if r.rare != nil {
 		r.Body = r.Home()
 		if r.rare.sel != nil {
-			r.wake, r.tokens = nil, false // they were the selection's
+			r.wake, r.tokens = nil, false // the channel is the selection's
 		}
 		kept := r.rare.kept
 		if r.rare.trail != nil {
@@ -194,14 +193,14 @@ func (r *Request) Forget() {
 	r.Fresh()
 }
 
-// Release lets go of everything that belonged to the request, which has ended, so that a
-// future that is kept for its result keeps neither argument, context nor object.
+// Release drops what belonged to the request, which has ended. So a future that is kept for its
+// result keeps no argument, context or object.
 //
-// The caller is the last that acts on the request; others may still want to withdraw it, or
-// to know where it is, and find it in a mailbox that is none of an object. They look at
-// nothing but its state there, which says that it has ended: that was written under the mu
-// of the box that they have seen before, or else they have seen this box, which is stored
-// last.
+// The calling goroutine is the last that acts on the request. Others may still try to withdraw
+// it, or look where it is. They find it in a mailbox that belongs to no object, and read nothing
+// but its state, which says that it has ended. They do not miss that: either they have locked the
+// box that it was in, under whose mu the state was written; or they have seen the new box, which
+// is stored last.
 func (r *Request) Release() {
 	r.ctx, r.frame, r.Key, r.Claim = nil, nil, nil, nil
 	if r.rare != nil {
@@ -212,14 +211,14 @@ func (r *Request) Release() {
 	}
 }
 
-// at makes m the box of the request, which is in no other.
+// at makes m the box of the request, which is in no other mailbox.
 func (r *Request) at(m *Mailbox) {
 	if r.box.Load() != m {
 		r.box.Store(m)
 	}
 }
 
-// Recycle says that nobody will look at the request any more.
+// Recycle says that the request is not used any more.
 func (r *Request) Recycle() { r.Home().Recycle() }
 
 // Context returns the context of the request's caller.
@@ -242,8 +241,8 @@ func (r *Request) lock() *Mailbox {
 	}
 }
 
-// fail keeps err as the result of the request, which is not to run. What it is
-// about has the exclusion.
+// fail keeps err as the result of the request, which is not to run. The calling goroutine is the
+// only one that acts on the request.
 func (r *Request) fail(err error) {
 	if err == errEnded {
 		r.lapsed |= unasked
@@ -262,15 +261,15 @@ func (r *Request) lapse(err error) {
 	r.fail(err)
 }
 
-// lapses notes that the context of r has ended, before it is failed.
+// lapses notes that the context of r has ended, before r is failed.
 func (r *Request) lapses() {
 	if r.lapsed = 0; r.trail() == nil {
 		r.lapsed = early
 	}
 }
 
-// conclude fails a request whose context has yet to be asked why it has ended. It is called
-// by the caller's goroutine, which holds nothing.
+// conclude fails a request whose context has ended and has yet to be asked for its error (T3). It
+// is called by the caller's goroutine, which holds nothing.
 func (r *Request) conclude() {
 	if r.lapsed&unasked != 0 {
 		r.lapsed &^= unasked
@@ -291,8 +290,8 @@ func (c *conclusion) Run() {
 	})
 }
 
-// gone returns the error of the request's context, if that has ended, or the request has a
-// sender that has gone; and nil if the request may not be withdrawn.
+// gone returns why the request is to be withdrawn: the error of its context, if that has ended,
+// or that of Config.Unwanted, if its sender has gone. Of a committed request it returns nil.
 func (r *Request) gone() error {
 	if !r.ends && r.sender&answered == 0 || r.committed {
 		return nil
@@ -300,7 +299,7 @@ func (r *Request) gone() error {
 	return r.unwanted()
 }
 
-// unwanted is gone for a request that may be withdrawn.
+// unwanted is gone for a request that is not committed.
 func (r *Request) unwanted() error {
 	if r.sender&answered != 0 {
 		if err := r.box.Load().config.Unwanted(r); err != nil {
@@ -313,8 +312,8 @@ func (r *Request) unwanted() error {
 	return r.ctx.Err()
 }
 
-// Answers says whether r, which is told, has come by message, from a sender that waits for the
-// reply: Config.Unwanted is asked about it then.
+// Answers says whether r, which is Told, has come by message from a sender that waits for the
+// reply. If so, Config.Unwanted is asked about it.
 func (r *Request) Answers(sender bool) {
 	r.sender = 0
 	if sender {
@@ -329,21 +328,21 @@ var started = time.Now()
 func Now() time.Duration { return time.Since(started) }
 
 // Bubbled reports whether a reading of Now was taken inside a testing/synctest
-// bubble. What is pooled must not be used on both sides of a bubble's wall: a
-// channel that is kills the process. A bubble's clock starts in the year 2000,
-// long before this process did, while outside Now is monotonic and never
-// negative. (A bubble that has slept for decades escapes notice.)
+// bubble. What is pooled must not be used both inside and outside of a bubble: a channel that is
+// kills the process. A bubble's clock starts in the year 2000, long before this process did;
+// outside of bubbles Now is monotonic and never negative. (A bubble that has slept for decades is
+// not recognised.)
 func Bubbled(now time.Duration) bool { return now < 0 }
 
-// Call hands in a request and waits until it has ended; its result is with its
-// body then. If the context ends while the request waits, it leaves its queue,
-// never runs, and fails with the context's error at once.
+// Call hands in a request and waits until it has ended; its result is with its body then. If the
+// context ends while the request waits, the request leaves its queue, never runs, and fails with
+// the context's error at once.
 func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 	r.Prepare(ctx, now)
 	m.mu.Lock()
 	r.at(m) // for fail
 	if c := m.closed; c != nil {
-		err := c.err // after a Drain there may be another one
+		err := c.err // a Close after a Drain may change it
 		m.mu.Unlock()
 		r.fail(err)
 		return
@@ -357,8 +356,8 @@ func (m *Mailbox) Call(ctx context.Context, r *Request, now time.Duration) {
 	r.follow()
 }
 
-// CallHeld is Call for an entry that the calling goroutine has taken the object
-// for, only to find its guard false. The object is given back.
+// CallHeld is Call for an entry for which the calling goroutine has taken the object on the fast
+// path, and whose guard is false. CallHeld ends the ownership.
 func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
 	if m.config.Parallel != nil {
 		m.Yield(Leaving{Op: r.Op})
@@ -372,25 +371,27 @@ func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, no
 	r.follow()
 }
 
-// disown has the scheduler forget the operation for which the calling goroutine has taken the
-// object on the fast path, if it knows of it: nothing has run. The goroutine still owns the object,
-// and holds mu.
+// disown makes the scheduler forget the operation for which the calling goroutine has taken the
+// object on the fast path, if the scheduler has been told of it: no body has run. The goroutine
+// still owns the object, and holds mu.
 func (m *Mailbox) disown(op int) {
 	if m.Word.Load().Has(word.Engaged) {
 		m.scheduler().Abandon(op)
 	}
 }
 
-// call is the way of a request whose caller waits. It is called with mu held.
+// call hands in a request and waits for it: see arrive and wait. It is called with mu held, and
+// returns with mu released.
 func (m *Mailbox) call(r *Request, owner bool, falsePart string) {
-	if m.arrive(r, owner, falsePart) { // only the caller puts the record back, whatever has become of r
+	if m.arrive(r, owner, falsePart) { // r may have ended, but its record is reused only by this goroutine
 		m.serve(r, m.helpLimit(ChainOf(r.ctx) == nil), false)
 	}
 	m.wait(r)
 }
 
-// wait waits for the end of a request that has arrived, or for the object, to run
-// it; as often as its body asks to be requeued here.
+// wait waits until a request that has arrived has ended, or has to go on at another object: see
+// follow. If the request is granted, wait runs its body; if that asks to be requeued here, wait
+// goes on waiting.
 func (m *Mailbox) wait(r *Request) {
 	if r.ended {
 		return
@@ -399,7 +400,7 @@ func (m *Mailbox) wait(r *Request) {
 	if chain != nil {
 		w, err := chain.enter(r, r)
 		defer w.leave()
-		if err != nil { // it has left its queue
+		if err != nil { // r has left its queue
 			r.fail(err)
 			return
 		}
@@ -426,22 +427,22 @@ func (m *Mailbox) wait(r *Request) {
 	}
 }
 
-// told carries on when the token has been taken of a request that is here. It
-// reports false if the request was granted and does not run, as its context has
-// ended.
+// told acts on the token of r, which has been taken: if r has been granted, told runs its body,
+// unless a helper has, and completes r. It reports false if r has been granted and does not run,
+// as its context has ended.
 func (m *Mailbox) told(r *Request, chain *Frame) bool {
-	r.ended = true // nothing is owed to us, and Forsake has nothing to do
+	r.ended = true // no token is due, and Forsake has nothing to do
 	if !r.granted {
 		return true
 	}
 	switch r.outcome() {
 	case done:
 		return true
-	case own: // the object is ours
+	case own: // this goroutine runs the body; it owns the object, unless that is parallel
 		if err := r.gone(); err != nil {
 			m.mu.Lock()
 			m.scheduler().Decline(&r.Request)
-			m.goOnServing(r, r.frame, nil, 0) // its caller has better things to do than to serve others
+			m.goOnServing(r, r.frame, nil, 0) // no others here: the call is to return at once
 			r.lapse(err)
 			return false
 		}
@@ -450,7 +451,7 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	m.mu.Lock()
 	self, may, f := r, chain == nil, r.frame
 	if r.granted = false; m.over(r) {
-		self, may = nil, may && r.hop() == nil // else it has yet to go on
+		self, may = nil, may && r.hop() == nil // with a hop r first goes on at another object
 	} else {
 		r.ended = false
 	}
@@ -458,15 +459,15 @@ func (m *Mailbox) told(r *Request, chain *Frame) bool {
 	return true
 }
 
-// goOnServing is serve for a goroutine on which r has run, with the frame f, and which has
-// left the running queue. It owns the object, unless that fans out.
+// goOnServing is serve for the goroutine on which r has run, with the frame f. R has left the
+// running queue. The goroutine owns the object, unless that is parallel.
 func (m *Mailbox) goOnServing(r *Request, f *Frame, self *Request, budget int) {
 	m.serveIf(m.config.Parallel == nil || m.left(r, f), self, budget)
 }
 
-// over says to the scheduler that the body of r has returned, unless it asks to be
-// requeued here; then it reports false, and r waits again, or has failed. The
-// caller owns the object and holds mu.
+// over tells the scheduler that the body of r has returned, and requeues r if the body asks for
+// that here. It reports false if r waits here again. (A request whose context has ended fails
+// instead.) The caller owns the object, unless that is parallel, and holds mu.
 func (m *Mailbox) over(r *Request) bool {
 	if h := r.hop(); h != nil && (h.Box == nil || h.Box == m) {
 		return !m.requeue(r, h)
@@ -489,7 +490,8 @@ func (m *Mailbox) present(r *Request) {
 	}
 }
 
-// note is present for an object of which somebody wants to know more.
+// note takes down what the object's configuration wants to be known of each request: see
+// Config.noted.
 func (m *Mailbox) note(r *Request) {
 	if m.config.Rank != nil || m.config.Views {
 		m.appraise(r)
@@ -502,13 +504,13 @@ func (m *Mailbox) note(r *Request) {
 	}
 }
 
-// arrive hands r to the scheduler. It is called with mu held. The caller has engaged, or owns the
-// object; then falsePart is what the guard of r has said since the state last changed, or empty.
-// It reports whether the caller is to serve the object, with mu held. Else mu is free, and the
-// caller does not own the object any more.
+// arrive hands r to the scheduler. It is called with mu held, after engage or by the owner. An
+// owner may know that the guard of r is false as the state is: then falsePart is the part of the
+// guard that is, and else it is empty. Arrive reports whether the caller is to serve the object,
+// with mu held. Else mu is released, and the caller does not own the object any more.
 //
-// If r is posted, and told, it may have ended when arrive returns, so that its record belongs to
-// another request: requests that find a queue full are told so here, and mu is free meanwhile.
+// If r is posted and Told, it may have ended when arrive returns, and its record may be that of
+// another request: requests that find a queue full are told so here, with mu released meanwhile.
 func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) {
 	m.present(r)
 	posted := !r.called()
@@ -521,7 +523,7 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 	switch fan := m.config.Parallel; {
 	case fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()):
 		k.ArriveThreadless(&r.Request) // the owner gives it a thread, if there is one
-	case owner && fan == nil && m.config.Dispatcher == nil: // or else guards are evaluated on the threads of that
+	case owner && fan == nil && m.config.Dispatcher == nil: // a Dispatcher's threads evaluate the guards of its objects
 		if k.Come(&r.Request, falsePart) {
 			m.release()
 			m.mu.Unlock()
@@ -536,7 +538,7 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 	}
 	m.changed()
 	if m.config.bounded {
-		m.report(m.scheduler().Failed) // without waiting for the owner to ask
+		m.report(m.scheduler().Failed) // without waiting for the owner
 	}
 	switch {
 	case !owner:
@@ -554,9 +556,9 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 	return true
 }
 
-// report tells those who have failed, as failed returns them. It is called with mu
-// held, and lets go of it meanwhile. A failed request is of no concern to the scheduler
-// any more, so that anybody who holds mu may say so, whoever owns the object.
+// report tells the callers of the requests that failed returns. It is called with mu held, and
+// releases it meanwhile. The scheduler has nothing to do with a failed request any more, so that
+// the holder of mu need not own the object.
 func (m *Mailbox) report(failed func() (*mailbox.Request, error)) {
 	for next, err := failed(); next != nil; next, err = failed() {
 		r := next.Record.(*Request)
@@ -588,8 +590,8 @@ func (m *Mailbox) Post(ctx context.Context, r *Request, now time.Duration) error
 	return nil
 }
 
-// PostHeld is Post for an entry that the calling goroutine has taken the object
-// for, only to find its guard false. The object is given back.
+// PostHeld is Post for an entry for which the calling goroutine has taken the object on the fast
+// path, and whose guard is false. PostHeld ends the ownership.
 func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, now time.Duration) {
 	if m.config.Parallel != nil {
 		m.Yield(Leaving{Op: r.Op})
@@ -606,9 +608,11 @@ func (m *Mailbox) PostHeld(ctx context.Context, r *Request, falsePart string, no
 	m.post(r, true, falsePart)
 }
 
+// post hands in a request, and serves the object if arrive says so. It is called with mu held, and
+// returns with mu released.
 func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 	leaf, chain := r.Leaf, ChainOf(r.ctx)
-	switch { // r itself is only compared with others from here on
+	switch { // from here on r is only compared with other requests: it may have ended
 	case !m.arrive(r, owner, falsePart):
 	case leaf:
 		m.serve(r, m.helpLimit(chain == nil), false)
@@ -617,9 +621,9 @@ func (m *Mailbox) post(r *Request, owner bool, falsePart string) {
 	}
 }
 
-// giveWay lets others run on the processor, now and then, if very many requests wait. Who posts
-// does not wait, and so would use up his share of time, which is long: meanwhile whoever serves the
-// object may be among those that are ready to run, and the queue grows by thousands.
+// giveWay yields the processor now and then, if very many requests wait. A goroutine that posts
+// does not wait, and would use up its time slice, which is long. Meanwhile the goroutine that
+// serves the object may be ready to run and not run, and the queue would grow by thousands.
 func giveWay(backlog int) {
 	const many, often = 64, 32
 	if backlog >= many && backlog%often == 0 {
@@ -627,18 +631,18 @@ func giveWay(backlog int) {
 	}
 }
 
-// heed withdraws a posted request when its context ends. It is called with mu
-// held, before anybody can run the request, so that the watch is in place whatever
-// happens; the watcher takes mu first.
+// heed begins the watch over the context of a posted request, which withdraws the request when the
+// context ends. It is called with mu held, before the request can start. So the watch is in place
+// before the request runs; what it calls takes mu first.
 func (r *Request) heed() {
 	if r.ends && r.unwatch == nil {
-		ctx := r.ctx // it may go on with another one
+		ctx := r.ctx // a requeue may give r another one
 		r.unwatch = context.AfterFunc(ctx, func() { r.withdrawAll(ctx.Err(), true) })
 	}
 }
 
-// Withdraw takes a waiting request out of its queue and reports whether it was
-// there: if so it never ran and never will.
+// Withdraw takes a waiting request out of its queue. It reports whether the request was there; if
+// so, its body will not run.
 func (m *Mailbox) Withdraw(r *Request) bool {
 	m.mu.Lock()
 	return m.withdraw(r)
@@ -653,7 +657,7 @@ func (m *Mailbox) withdraw(r *Request) bool {
 	return m.remove(r)
 }
 
-// remove is withdraw for a request that may be committed.
+// remove is withdraw, also for a committed request.
 func (m *Mailbox) remove(r *Request) bool {
 	if !m.scheduler().Withdraw(&r.Request) {
 		m.mu.Unlock()
@@ -664,19 +668,19 @@ func (m *Mailbox) remove(r *Request) bool {
 	return true
 }
 
-// reconsider has somebody ask who can start, if a withdrawal or another rank may
-// have changed that. If nobody waits any more it clears the marks of the object. It is
-// called with mu held, and releases it.
+// reconsider has a worker start what can start, after a withdrawal or a new rank, if that may be
+// something. If no request waits any more, it clears the flags of the word. It is called with mu
+// held, and releases it.
 //
-// Who has taken the object on the fast path would put back the marks that he found,
-// and go on asking the guards of those who have gone; so he is made to come to the
-// scheduler.
+// An owner that has taken the object on the fast path would put the flags that it found back into
+// the word, and guards of requests that have gone would go on being evaluated. Engage makes it
+// come to the scheduler instead.
 func (m *Mailbox) reconsider() {
 	k := m.scheduler()
 	switch {
 	case k.Unsettled() && m.engage():
-		// Guards over waiting counts see one less, or somebody is first now who was
-		// not; a worker asks.
+		// Guards over waiting counts see one request less, or another request is the first of
+		// its queue. A worker considers them.
 		m.changed()
 		m.mu.Unlock()
 		m.workers().Dispatch(m)
@@ -689,12 +693,14 @@ func (m *Mailbox) reconsider() {
 	m.mu.Unlock()
 }
 
-// WithdrawAll withdraws a posted request and completes it with err, unless it
-// runs or has ended already, or has been told, and so cannot be taken back.
+// WithdrawAll withdraws a posted request and completes it with err. It reports false if it cannot:
+// the request runs or has ended, is committed, or is Told.
 func (r *Request) WithdrawAll(err error) bool { return !r.Told && r.withdrawAll(err, false) }
 
+// withdrawAll is WithdrawAll, also for a request that is Told. Ended says that the context of the
+// request has ended.
 func (r *Request) withdrawAll(err error, ended bool) bool {
-	if r.Record == nil { // never; but so the processor fetches what the scheduler looks at while it still waits for the box
+	if r.Record == nil { // never: the processor fetches what the scheduler reads, while it still waits for the box
 		return false
 	}
 	m := r.lock()
@@ -731,8 +737,8 @@ func (r *Request) Exit() {
 	}
 }
 
-// stillOwned reports whether the goroutine on which r has run, which has left the
-// running queue, owns the object. It is called with mu held.
+// stillOwned reports whether the calling goroutine, on which r has run, owns the object. R has left
+// the running queue. It is called with mu held.
 func (m *Mailbox) stillOwned(r *Request) bool {
 	if m.config.Parallel != nil {
 		return m.left(r, r.frame)
@@ -741,11 +747,10 @@ func (m *Mailbox) stillOwned(r *Request) bool {
 	return true
 }
 
-// settle tells whoever waits that the request has ended. It is called once,
-// outside mu, after the request has left the running queue, perhaps by a goroutine
-// that owns the object; so what others have to do then is handed to a worker. The
-// token is the last of it: with that the record belongs to who takes it. r may be
-// nil.
+// settle tells what waits for r that it has ended; a posted r that has a hop it moves on. It is
+// called once, without mu, after r has left the running queue. The calling goroutine may own an
+// object, so what follows from the end is handed to a worker. The token comes last: the record
+// belongs to the goroutine that takes it. R may be nil.
 func (r *Request) settle() {
 	if r == nil {
 		return
@@ -760,7 +765,7 @@ func (r *Request) settle() {
 			return
 		}
 	}
-	if r.ends && r.unwatch != nil { // the second is out of the way, and nil if ends is false
+	if r.ends && r.unwatch != nil { // unwatch, nil if ends is false, is in memory that is not fetched otherwise
 		r.unwatch()
 		r.unwatch = nil
 	}
@@ -775,19 +780,19 @@ func (r *Request) settle() {
 		box := r.box.Load()
 		r.Recycle()
 		if first, last := r.complete(); first != nil {
-			// Not the object's dispatcher, whose only thread may be the object's own.
+			// Not by the object's dispatcher: it may have only one thread, the object's own.
 			box.config.Workers.Dispatch(&Turn{workers: box.config.Workers, first: first, last: last, of: r, at: box})
 		}
 	}
 }
 
-// Await waits until a posted request has ended, or the context has; then the
-// context's error is returned, and the request goes its way. It fails with
-// *DeadlockError if the request waits for what the caller is inside of.
+// Await waits until a posted request has ended. If the context ends first, Await returns the
+// context's error, and the request goes on. It fails with *DeadlockError if the request waits for
+// a body that the caller is inside of.
 func (r *Request) Await(ctx context.Context) error { return r.await(ctx, r) }
 
-// Redeem is Await for a request with a Ticket, and succeeds once. Nobody else may
-// wait for the token meanwhile.
+// Redeem is Await for a request with a Ticket. It succeeds once. No other goroutine may wait for
+// the token meanwhile.
 func (r *Request) Redeem(ctx context.Context) error {
 	select {
 	case <-r.wake:
@@ -824,9 +829,9 @@ func (r *Request) Redeem(ctx context.Context) error {
 	}
 }
 
-// Forsake is called by a goroutine that dies in the middle of Call, because its
-// body, one that it was lent to, or a guard it asked, has left through runtime.Goexit. If the request has
-// not ended with that it is withdrawn, or passed over when it is granted.
+// Forsake is called by a goroutine that dies in the middle of Call: its body, another body that it
+// ran, or a guard that it evaluated, has left through runtime.Goexit. If the request has not ended
+// with that, Forsake withdraws it, or waits until it is granted, and declines it then.
 func (r *Request) Forsake() {
 	m := r.box.Load()
 	if m == nil || r.ended || m.Withdraw(r) {
@@ -836,7 +841,7 @@ func (r *Request) Forsake() {
 	over := r.Ended()
 	m.mu.Unlock()
 	if over {
-		return // and the object has been handed on
+		return // and the object is not this goroutine's any more
 	}
 	<-r.wake
 	if r.granted {
@@ -859,17 +864,16 @@ func (r *Request) Forsake() {
 	}
 }
 
-// GuardExited is called by the host when a guard that the scheduler asked leaves
-// through runtime.Goexit: that of r, or, if r is nil, one over the state. The
-// requests it guards fail with err, and a worker takes over the object from the
-// goroutine, which is dying inside the scheduler with mu held. Nothing that is on
-// its stack will act again.
+// GuardExited is called by the host when a guard leaves through runtime.Goexit while the scheduler
+// evaluates it: that of r or, if r is nil, that of the operation over the state. The requests that
+// it guards fail with err. A worker takes over the object from the goroutine, which is dying inside
+// the scheduler with mu held: no function on its stack will go on.
 func (m *Mailbox) GuardExited(op int, r *mailbox.Request, err error) {
 	m.scheduler().AskingFailed(op, r, err)
 	m.abandon()
 }
 
-// ConflictExited is GuardExited for a condition of the conflict table that was asked about r.
+// ConflictExited is GuardExited for a condition of the conflict table that was evaluated for r.
 func (m *Mailbox) ConflictExited(r *mailbox.Request, err error) {
 	m.scheduler().Misjudged(err, r)
 	m.abandon()
@@ -887,9 +891,9 @@ func (m *Mailbox) abandon() {
 	m.workers().Dispatch(m)
 }
 
-// Close ends the object: every waiting and every later request fails with err;
-// what runs may finish. It returns a channel that is closed when the last body
-// has returned. Only the first error counts, or that which follows a Drain.
+// Close ends the object: every waiting and every later request fails with err; what runs may
+// finish. It returns a channel that is closed when the last body has returned. Of several errors
+// the first counts; but that of a Close during a Drain replaces the Drain's.
 func (m *Mailbox) Close(err error) <-chan struct{} {
 	m.mu.Lock()
 	c := m.closed
@@ -904,13 +908,13 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 		return c.idle
 	}
 	owner := m.engage()
-	if k := m.queues.Load(); k != nil { // or else nobody has ever waited, and it will be closed when it is made
+	if k := m.queues.Load(); k != nil { // else nothing has ever waited: the scheduler is closed when it is made
 		k.Close(c.err)
 		m.report(k.Next) // nothing starts any more, so that what it returns has failed
 	}
 	switch {
 	case owner && m.config.Parallel != nil:
-		m.startAll(nil) // a thread may have been offered while mu was free, and has to be returned
+		m.startAll(nil) // a thread may have been offered while mu was released, and has to be returned
 		return c.idle
 	case owner:
 		m.release()
@@ -921,9 +925,9 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 	return c.idle
 }
 
-// Drain ends the object gently: no more requests are taken, those that wait are
-// served as long as any can start, and the rest fails with err. It returns a
-// channel that is closed when the last body has returned.
+// Drain ends the object gently: later requests fail with err, those that wait are served as long as
+// any can start, and the rest fails with err. It returns a channel that is closed when the last
+// body has returned.
 func (m *Mailbox) Drain(err error) <-chan struct{} {
 	m.mu.Lock()
 	if c := m.closed; c != nil {
@@ -933,7 +937,7 @@ func (m *Mailbox) Drain(err error) <-chan struct{} {
 	c := &closing{err: err, idle: make(chan struct{}), draining: true}
 	m.closed = c
 	owner := m.engage()
-	if owner && m.queues.Load() == nil { // nobody has ever waited
+	if owner && m.queues.Load() == nil { // nothing has ever waited
 		c.draining, owner = false, false
 		m.release()
 	} else {

@@ -7,16 +7,15 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Hop is what a body asks for instead of a result: that its request be requeued,
-// for another operation of its object or of another one. The request keeps its
-// caller and its context.
+// Hop is a requeue: a body asks for it instead of returning a result. Its request is requeued for
+// another operation, of the same object or of another one. It keeps its caller and its context.
 //
-//	body returns a Hop ──┬─ to its own object: back inside, in the step that ends the body
+//	body returns a Hop ──┬─ to its own object: admitted again, in the step that ends the body
 //	                     └─ to another: it ends here, and arrives there like any other
 //
-// Who takes it to another object is its caller's goroutine, if that waits for it,
-// and else whoever has run the body, who only hands it in. So a requeue never
-// blocks, and however many follow each other no stack grows.
+// If the caller's goroutine waits for the request, it takes the request to the other object. Else
+// the goroutine that has run the body does, and only hands it in. So a requeue never blocks, and
+// no stack grows, however many follow each other.
 type Hop struct {
 	// Box is the object's mailbox; nil stands for that in which the body ran.
 	Box *Mailbox
@@ -28,7 +27,7 @@ type Hop struct {
 	Body  Body
 	// Keep lets the request keep its place in the order of arrivals, and its age.
 	Keep bool
-	// Commit lets nobody withdraw the request, as long as it waits for this.
+	// Commit keeps the request from being withdrawn while it waits for this operation.
 	Commit bool
 	// Admit, if it is not nil, is called before the request leaves for another object:
 	// with no lock held, on its caller's goroutine if that waits for it, and else on a
@@ -38,7 +37,7 @@ type Hop struct {
 	// Board is called, with the Body, before the request waits.
 	Board func(body Body, r *Request, box *Mailbox)
 
-	withdrawn error // that of whoever withdraws the request while it is being admitted; guarded by mu of the box that it leaves
+	withdrawn error // of a withdrawal during Admit; guarded by mu of the box that the request leaves
 }
 
 // Ran says which bodies have run for r before the one that hands it in.
@@ -48,7 +47,7 @@ func (r *Request) Ran(before Turns) {
 	}
 }
 
-// track returns the request's trail, which it has from now on.
+// track returns the trail of r, which gets one if it has none.
 func (r *Request) track() *trail {
 	s := r.special()
 	if s.trail == nil {
@@ -61,8 +60,8 @@ func (r *Request) track() *trail {
 	return s.trail
 }
 
-// Stranded returns the error of r, whose body has run in the box m, and asked for a
-// Hop that cannot be made because of the cause.
+// Stranded returns the error of r, whose body has run in the box m and has asked for a Hop that is
+// not possible because of the cause.
 func (r *Request) Stranded(m *Mailbox, cause error) error {
 	var ran Turns
 	if t := r.trail(); t != nil {
@@ -72,7 +71,7 @@ func (r *Request) Stranded(m *Mailbox, cause error) error {
 	return ran.Failed(cause)
 }
 
-// Home returns r's own body, whatever it has been requeued for.
+// Home returns the body that r was made with, whatever it has been requeued for.
 func (r *Request) Home() Body {
 	if t := r.trail(); t != nil {
 		return t.home
@@ -89,13 +88,13 @@ func (r *Request) Called() bool { return r.called() }
 // Requeue says what the body of r, which is about to return, asks for.
 func (r *Request) Requeue(h *Hop) { r.special().hop = h }
 
-// board makes r a request for what h asks. The caller holds the mu of the box, or
-// nobody else can know of r.
+// board applies h to r, which is about to be handed in at box. The caller holds the mu of the box
+// that r is in, or no other goroutine knows of r.
 func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	r.track().ran.Add(r.box.Load(), r.Op)
 	r.rare.hop = nil
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
-	// A Try stays one. Any is refused by a full queue: no thread waits at a door for it.
+	// A Try stays one. If the queue is full r is refused: it does not wait in an overflow queue.
 	r.Op, r.Key, r.Claim, r.Patient = h.Op, h.Key, h.Claim, false
 	if !h.Keep {
 		r.since = now
@@ -103,16 +102,15 @@ func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	h.Board(h.Body, r, box)
 }
 
-// requeue is the hop of r, whose body has returned, to the object that it is in. It
-// reports false if r has ended instead, as its context has. The caller owns the
-// object and holds mu.
+// requeue admits r, whose body has returned and asks for h, again at the object that it is in. It
+// reports false if r fails instead, as its context has ended. The caller owns the object, unless
+// that is parallel, and holds mu.
 //
-// An end of the context that comes before this is seen here; one that comes later
-// finds r in its queue, as both look under mu.
+// No end of the context is missed. One that comes before is seen here. After one that comes later,
+// the withdrawal finds r in its queue, as it takes mu.
 func (m *Mailbox) requeue(r *Request, h *Hop) bool {
-	// The scheduler asks what the body can have opened, and so is told of its end as
-	// long as r is still a request for that; and it sorts r in by what the policy
-	// sees, which therefore has to be brought up to date in between.
+	// Complete looks up what the body can have opened, so that r must not have changed yet.
+	// Enter sorts r in by what the policy sees, which present brings up to date before.
 	m.scheduler().Complete(&r.Request)
 	if m.config.Parallel != nil {
 		m.parallel().dropSighting(r)
@@ -124,18 +122,19 @@ func (m *Mailbox) requeue(r *Request, h *Hop) bool {
 	}
 	m.present(r)
 	m.scheduler().Enter(&r.Request, h.Keep)
-	if pending.Load() > 0 { // perhaps for one at the gate, before which it comes
+	if pending.Load() > 0 { // perhaps for a request in the entry queue, before which r goes
 		m.recheck()
 	}
 	return true
 }
 
-// follow takes a called request, whose body has asked for another object, there,
-// as often as it does, and concludes it when it has ended. It runs on the caller's goroutine, which nobody else knows
-// of meanwhile: the request is in no queue, and its token has been taken.
+// follow takes a called request to the object that its body has asked for, and waits for it there,
+// as often as a body asks; then it concludes the request. It runs on the caller's goroutine. Between
+// two objects no other goroutine acts on the request: it is in no queue, and its token has been
+// taken.
 func (r *Request) follow() {
 	for h := r.hop(); h != nil; h = r.hop() {
-		r.ended = true // as far as Forsake is concerned, should Admit end this goroutine
+		r.ended = true // for Forsake, should Admit end this goroutine
 		ctx, err := r.ctx, error(nil)
 		if admit := h.Admit; admit != nil {
 			ctx, err = admit(r)
@@ -151,19 +150,17 @@ func (r *Request) follow() {
 	r.conclude()
 }
 
-// depart takes r, whose body has asked for another object, there, with the context
-// with which it goes on; unless it has failed on the way. It returns the object
-// with its mu held, where r has yet to be handed in; or why it cannot be, with
-// nothing held.
+// depart makes r a request of the object that its body has asked for. Ctx is the context with which
+// it goes on; failed is the error of its Admit, or nil. Depart returns the object's mailbox with mu
+// held, where r has yet to be handed in; or why r cannot be, with no lock held.
 //
-// Nobody looks at r any more under the mu of the object that it leaves, once its box
-// says so.
+// Once the box of r is the new one, no goroutine looks at r under the mu of the old one.
 func (r *Request) depart(ctx context.Context, failed error) (*Mailbox, error) {
 	h, from, now := r.hop(), r.box.Load(), Now()
 	m := h.Box
 	from.mu.Lock()
 	r.underWay = false
-	if h.Admit != nil && failed == nil { // the context is another one
+	if h.Admit != nil && failed == nil { // ctx is another context
 		if r.unwatch != nil {
 			r.unwatch()
 			r.unwatch = nil
@@ -192,7 +189,7 @@ func (m *Mailbox) turnsAway(r *Request) error {
 	if m.closed != nil {
 		return m.closed.err
 	}
-	if r.called() && r.selection() == nil { // of several, another one may be the way out
+	if r.called() && r.selection() == nil { // in a selection another request may run
 		if err := m.reentered(r); err != nil {
 			return err
 		}
@@ -200,14 +197,14 @@ func (m *Mailbox) turnsAway(r *Request) error {
 	return r.gone()
 }
 
-// move takes a posted request, whose body has asked for another object, there. It
-// may be called by the owner of an object, so it only hands over.
+// move takes a posted request to the object that its body has asked for. The calling goroutine may
+// own an object, so move only hands the request over.
 //
-// Others may want to withdraw the request meanwhile. It is in no queue, so they
-// find it running; but for a context that has ended, and which is looked at again
-// when the request has arrived: either whoever withdraws finds it there, or he has
-// come before and the context's end is seen. While it is being admitted, which may
-// take its time, whoever withdraws it leaves word.
+// Other goroutines may try to withdraw the request meanwhile. It is in no queue, so they find it
+// running, and fail. No end of the context is missed by that, as turnsAway looks at the context
+// under the mu under which the request arrives: either the withdrawal comes later, and finds the
+// request in its queue, or the end is seen. During Admit, which may take long, a withdrawal is noted
+// in the hop: see giveUp.
 func (r *Request) move() {
 	if r.hop().Admit == nil {
 		r.moveOn(r.ctx, nil)
@@ -220,8 +217,7 @@ func (r *Request) move() {
 	m.config.Workers.Dispatch((*admission)(r))
 }
 
-// admission is a posted request on its way to another object, which a worker is to
-// have admitted there.
+// admission is a posted request on its way to another object. A worker calls its Admit.
 type admission Request
 
 // Run implements Task.
@@ -230,13 +226,13 @@ func (a *admission) Run() {
 	h := r.hop()
 	m := h.Box
 	ctx, err := r.ctx, error(&mailbox.ExitError{Object: m.host.Name(), Operation: m.config.Rules.Operations[h.Op].Name})
-	defer func() { r.moveOn(ctx, err) }() // also if Admit ends this goroutine
+	defer func() { r.moveOn(ctx, err) }() // deferred, as Admit may end this goroutine
 	ctx, err = h.Admit(r)
 }
 
-// giveUp leaves word that r, which is under way to another object, is to fail with
-// err instead of arriving there; unless its body has committed it, or somebody has
-// left word. The caller holds mu of the object that r leaves.
+// giveUp notes that r, which is under way to another object, is to fail with err instead of arriving
+// there. It reports false if the hop commits r, or if r has been given up already. The caller holds
+// the mu of the object that r leaves.
 func (r *Request) giveUp(err error) bool {
 	h := r.hop()
 	if h.Commit || h.withdrawn != nil {
@@ -246,7 +242,7 @@ func (r *Request) giveUp(err error) bool {
 	return true
 }
 
-// moveOn is move when r has been admitted, or has failed.
+// moveOn is move after Admit, which has returned ctx or failed with err.
 func (r *Request) moveOn(ctx context.Context, err error) {
 	m, err := r.depart(ctx, err)
 	if err != nil {
@@ -255,8 +251,8 @@ func (r *Request) moveOn(ctx context.Context, err error) {
 		return
 	}
 	told := r.Told && r.sender&followed == 0
-	// From here on r may be run by others, and have ended; and if it was told, its
-	// record be in its next life.
+	// From here on r may run and end on other goroutines. If it is Told, its record may then be
+	// that of another request.
 	if m.arrive(r, m.engage(), "") {
 		m.mu.Unlock()
 		m.config.Workers.Dispatch(m)
@@ -266,9 +262,8 @@ func (r *Request) moveOn(ctx context.Context, err error) {
 	}
 }
 
-// CallOn is Call for a request whose first body the calling goroutine has run, in
-// the object that it has taken on the fast path and gives back now; the body has
-// asked for a Hop.
+// CallOn is Call for a request whose first body the calling goroutine has run on the fast path, and
+// which has asked for a Hop. CallOn ends the ownership of the object.
 func (m *Mailbox) CallOn(ctx context.Context, r *Request, l Leaving, now time.Duration) {
 	r.Prepare(ctx, now)
 	waits, owner := m.goOn(r, l)
@@ -276,8 +271,8 @@ func (m *Mailbox) CallOn(ctx context.Context, r *Request, l Leaving, now time.Du
 		m.serveIf(owner, r, m.helpLimit(l.MayHelp))
 		m.wait(r)
 	} else {
-		r.ended = true           // as far as Forsake is concerned, should a guard end this goroutine
-		m.serveIf(owner, nil, 0) // it has yet to go on, and so is not lent to bodies that might
+		r.ended = true           // for Forsake, should a guard end this goroutine
+		m.serveIf(owner, nil, 0) // no bodies run here that might end it before r goes on
 	}
 	r.follow()
 }
@@ -293,13 +288,13 @@ func (m *Mailbox) PostOn(ctx context.Context, r *Request, l Leaving, now time.Du
 	case waits:
 		m.serveIf(owner, nil, 0)
 	default:
-		defer r.settle() // which moves it on, unless its context has ended; also if a body that is lent this goroutine ends it
+		defer r.settle() // which moves r on, unless its context has ended; deferred, as a body may end this goroutine
 		m.serveIf(owner, nil, m.helpLimit(l.MayHelp))
 	}
 }
 
-// serveIf is serve for who may not be the owner, at an object that fans out. It is called
-// with mu held, and returns with mu released.
+// serveIf is serve if the caller is the owner, which it need not be at a parallel object. It is
+// called with mu held, and returns with mu released.
 func (m *Mailbox) serveIf(owner bool, self *Request, budget int) {
 	if owner {
 		m.serve(self, budget, false)
@@ -308,10 +303,9 @@ func (m *Mailbox) serveIf(owner bool, self *Request, budget int) {
 	}
 }
 
-// goOn tells the scheduler of the body of r, which it has not seen, and, if that asks
-// for this object, of what follows. It returns with mu held, and reports whether r
-// waits here now, and whether the caller owns the object: if that fans out, somebody else
-// may.
+// goOn tells the scheduler that the body of r has run on the fast path, and requeues r if the body
+// has asked for this object. It returns with mu held, and reports whether r waits here now, and
+// whether the caller owns the object. At a parallel object another goroutine may be the owner.
 func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 	m.mu.Lock()
 	k := m.scheduler()
@@ -342,16 +336,16 @@ func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 	return true, owner
 }
 
-// turn is a body that has run.
+// turn is a body that has run for a request.
 type turn struct {
 	box *Mailbox
 	op  int
 }
 
-// Turns are the last of the bodies that have run for a request. There may be any
-// number, so that not all are kept.
+// Turns are the bodies that have run for a request. There may be any number, so that only the last
+// ones are kept, and the others counted.
 type Turns struct {
-	first   turn // kept for itself, as most requests that are requeued have no other
+	first   turn // apart from the rest, as most requests that are requeued have no other
 	last    []turn
 	earlier int
 }
@@ -370,7 +364,7 @@ func (t *Turns) Add(box *Mailbox, op int) {
 // none reports whether no body has run.
 func (t *Turns) none() bool { return t.first.box == nil && t.earlier == 0 }
 
-// more adds one that is not the first. It is apart, so that Add is inlined.
+// more adds one that is not the first. It is a function of its own so that Add is inlined.
 func (t *Turns) more(one turn) {
 	if len(t.last) == 2*keptTurns {
 		t.last = t.last[:copy(t.last, t.last[keptTurns:])]

@@ -20,7 +20,7 @@ import (
 // so drops the note.
 //
 // A run by the fast path is first made known to the scheduler, as an arrival would do: its owner
-// then gives the object back under mu, and not by a swap. Of the bodies in counters only the
+// then releases the object under mu, and not by a swap. Of the bodies in counters only the
 // number is known. But while the word is exclusive no body comes by a counter, so that all that
 // are left were there when the note was made. As long as there are any, and a note, setShared
 // leaves the word exclusive.

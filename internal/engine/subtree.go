@@ -3,36 +3,36 @@ package engine
 import "iter"
 
 // An object that is restarted waits until its children have ended, and they do not end before their
-// bodies have returned. To the search for circles these bodies block its requests, like
-// one of its own: those of the children, and of theirs, as the children wait for them.
+// bodies have returned. So in the search for circles these bodies block its requests like one of
+// its own: the bodies of the children, and of all objects below them.
 //
 //	child.visit ──waits for──► parent.visit ──blocked by───► the restart of parent
 //	     ▲                                                          │
 //	     └──────────────────────waits for───────────────────────────┘
 //
-// The circle may be closed by the body that begins to wait, like any other; it sees the wait for the
-// children as long as suspension.children is set. Or the wait for the children closes it, which cannot
-// be refused: then the waits for the object that are in such a circle are aborted (see breakCircles). All of
-// that happens under graph, so that one of the two sees the other.
+// A body that begins to wait may close the circle, as usual: it sees the wait for the children as
+// long as suspension.children is set. Or the wait for the children closes it. That cannot be
+// refused, so the waits for the object that are in such a circle are aborted (see breakCircles).
+// All of that happens under graph, so that one of the two sees the other.
 //
 // A stop makes no such circle, as nothing waits at an object that has been stopped. An actor among
 // the children that is no object is not known, nor what it waits for.
 
-// Subtree is an object with those below it in the tree of supervision, as far as they are
-// objects and have not ended. A nil Subtree is that of an actor that is no object.
+// Subtree is an object with the objects below it in the tree of supervision that have not ended. A
+// nil Subtree is that of an actor that is no object.
 type Subtree struct {
 	box      *Mailbox
 	parent   *Subtree
 	children map[string]*Subtree // by their ids; guarded by graph
 }
 
-// NewSubtree returns the subtree of the object with the mailbox, which is about to be a child of the
-// parent's; that is nil if the parent is no object, or there is none.
+// NewSubtree returns the subtree of the object with the mailbox, which is about to become a child of
+// the parent. Parent is nil if that is no object, or there is none.
 func NewSubtree(box *Mailbox, parent *Subtree) *Subtree { return &Subtree{box: box, parent: parent} }
 
-// Add makes the object, which has the id, one of its parent's. Protoactor makes the actor a child
-// of the parent's while its context is held, and forgets it when it handles the Terminated; so
-// does this.
+// Add makes the object, which has the id, a child of its parent. It is called when protoactor makes
+// the actor a child of the parent's, while the parent's context is held; Remove is called when the
+// parent handles the Terminated.
 func (t *Subtree) Add(id string) {
 	if t.parent == nil {
 		return

@@ -11,10 +11,10 @@ import "context"
 // # What may touch the state meanwhile
 //
 // A guard is evaluated, and a body runs, after one of two steps. Either the scheduler has been
-// asked, under mu; or the object was taken on the fast path, by a compare-and-swap from a word
+// consulted, under mu; or the object was taken on the fast path, by a compare-and-swap from a word
 // without slow. Suspend, under mu, first sets engaged, so that the scheduler knows what is on the
-// fast path, and then holds the scheduler. The swap by which the fast path would give the object
-// back fails, and its goroutine comes to the scheduler, which starts nothing. When the scheduler
+// fast path, and then holds the scheduler. The swap by which the fast path would release the
+// object fails, and its goroutine comes to the scheduler, which starts nothing. When the scheduler
 // says that nothing runs, and the release has put slow into the word, nothing reads the state,
 // and nothing can begin to. (A request that arrives still owns the object for the moment that it
 // takes to be told to wait; it evaluates no guard.) That is what quiet says, which this release
@@ -25,8 +25,8 @@ import "context"
 // Both order the write before the reads.
 //
 // No wake-up is lost: Resume frees the scheduler and engages under one hold of mu. Either it
-// becomes the owner, and sends a worker to ask what can start; or there is an owner, which asks
-// before it gives the object back.
+// becomes the owner, and a worker starts what can start; or there is an owner, which consults the
+// scheduler before it releases the object.
 
 // suspension is why nothing starts at an object.
 type suspension struct {
@@ -79,9 +79,8 @@ func (m *Mailbox) suspending() *suspension {
 }
 
 // Fail says that the object has failed, and suspends it. It reports whether a decision is needed
-// about what becomes of the object. None is if the object is about to end anyway, or if an
-// earlier failure is still undecided: one decision covers both, as they have befallen the same
-// state.
+// about what becomes of the object. None is needed if the object is about to end anyway, or if an
+// earlier failure is still undecided: one decision covers both, as they have left the same state.
 //
 // A body's failure is reported before the body ends, so that nothing starts in between.
 func (m *Mailbox) Fail(cause error) (undecided bool) {
@@ -205,7 +204,7 @@ func (m *Mailbox) holdIfFailed() {
 }
 
 // noteQuiescent says that nothing runs any more at a suspended object. The owner calls it with mu
-// held, when it has given the object back.
+// held, when it has released the object.
 func (m *Mailbox) noteQuiescent() {
 	if s := m.suspended(); s != nil && !s.quiescent && !m.scheduler().Runs() {
 		s.quiescent = true

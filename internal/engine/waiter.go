@@ -10,15 +10,15 @@ import (
 )
 
 // graph is the bodies of the process that wait inside objects, and what they wait for. A wait is
-// drawn from before its caller parks until after it has been told the result, and a record is
-// not used again while a wait leads to it; so with graph held waits can be followed
-// without meeting a record in its next life.
+// drawn from before its caller parks until after the caller has been told the result. A record is
+// not used again while a wait leads to it. So with graph held waits can be followed without
+// meeting a record that belongs to another request.
 //
-// Order of locks: graph, then the mu of one mailbox at a time. A wait from inside an object takes
-// graph twice, to draw the wait and to erase it; a goal that moves or fails while bodies wait for
-// it, and an explanation of bodies that wait, once. A call from outside, and one that finds its object
-// idle, never take it. Where threads are lent or limited, a wait takes a step for each body
-// of the chain.
+// Order of locks: graph, then the mu of one mailbox at a time. A wait of a body takes graph twice, to
+// draw the wait and to erase it. A goal that moves or fails while bodies wait for it takes it once,
+// and so does an explanation of bodies that wait. A call that comes from no body, and one that
+// finds its object idle, never take it. Where threads are lent or limited, a wait takes a step for
+// each body of the chain.
 var graph waitgraph.Graph
 
 // pending is how many waits have been entered, and not left. A goroutine that has changed under the
@@ -29,13 +29,13 @@ var pending atomic.Int64
 // waiter is a wait of a body for a request, the end of an object, or a Join. All is guarded by graph.
 type waiter struct {
 	waitgraph.Wait
-	top *Frame                 // the first body, from inside outwards, whose thread is not idle for this
-	by  canceler               // of one that is cancelled as it is aborted
-	err *mailbox.DeadlockError // of one that has been erased since it was in a circle
+	top *Frame                 // the first body, from the innermost outwards, whose thread is not idle for this wait
+	by  canceler               // of a wait that is cancelled when it is aborted
+	err *mailbox.DeadlockError // of a wait that has been erased because it was in a circle
 
-	// Of all others, which something posted may be behind, that may close a circle later.
+	// Of a wait without a canceler: a posted request behind its goal may close a circle later.
 	aborted  chan error
-	joins    []*Join    // of the first, that have it among their waiters
+	joins    []*Join    // of the first, that have the wait among their waits
 	requests []*Request // likewise
 }
 
@@ -53,8 +53,8 @@ type canceler interface {
 	abort(err error)
 }
 
-// cancel takes the request of a caller out of its queue. That it is committed does
-// not matter: it would wait for ever.
+// cancel takes the request of a caller out of its queue. It does so even if the request is
+// committed, which would wait for ever.
 func (r *Request) cancel() bool { return r.lock().remove(r) }
 
 // abort implements canceler. The caller waits for the token, whatever becomes of its
@@ -64,15 +64,14 @@ func (r *Request) abort(err error) {
 	r.settle()
 }
 
-// enter draws the wait of the body f for the goal, until leave. If that closes a circle it
-// returns an error that names the circle, and the wait is erased: by, if it is not nil, has
-// been cancelled then; if by cannot be, the wait is over soon, and goes on. A body that waits at several
-// objects at once, for the first to take it, enters a Join of these requests.
+// enter draws the wait of the body f for the goal, until leave. If that closes a circle, enter
+// erases the wait and returns an error that names the circle. By, if it is not nil, has been
+// cancelled then; if it cannot be cancelled, the wait is over soon, and stays. A body that waits at
+// several objects at once, for the first that runs its request, enters a Join of these requests.
 //
-// A goal that was posted may come to close a circle later: it is requeued to another object,
-// which waits for f; or it is the first of several, of which the others fail. Then
-// the waiter is aborted. (A called request is taken to another object by its own caller, which enters
-// again.)
+// A goal that was posted may close a circle later: it is requeued to another object, which waits
+// for f; or it follows from the first of several, and the others fail. Then the waiter is aborted.
+// (A called request is taken to another object by its own caller, which enters again.)
 func (f *Frame) enter(goal waitgraph.Goal, by canceler) (*waiter, error) {
 	pending.Add(1)
 	graph.Lock()
@@ -98,7 +97,8 @@ func (w *waiter) leave() {
 	}
 }
 
-// watch has the waiter among those of the requests, and of the joins of the first, that the goal follows from.
+// watch adds the waiter to those of the requests, and of the joins of the first, that the goal
+// follows from.
 func (w *waiter) watch(goal Awaited) {
 	w.aborted = make(chan error, 1)
 	var joins map[*Join]bool
@@ -161,8 +161,9 @@ func (w *waiter) erase() {
 	w.joins, w.requests = nil, w.requests[:0]
 }
 
-// breaks erases w, which is in the circle, and returns an error that names it; or nil if there is no circle, or
-// the caller could not be cancelled, as it is about to run. The caller holds graph.
+// breaks erases w, which is in the circle, and returns an error that names the circle. It returns
+// nil if there is no circle, or if by cannot be cancelled, as its request is about to run. The
+// caller holds graph.
 func (w *waiter) breaks(circle []waitgraph.Link) error {
 	if circle == nil || w.by != nil && !w.by.cancel() {
 		return nil
@@ -186,7 +187,7 @@ func breakCircles(waits []*waitgraph.Wait) (broken []*waiter) {
 	return broken
 }
 
-// abort ends the waits of those that breaks has erased. Where one has a canceler it is called without graph.
+// abort ends the waits that breaks has erased. If one has a canceler, graph must not be held.
 func abort(broken []*waiter) {
 	for _, w := range broken {
 		if w.by != nil {
@@ -203,8 +204,8 @@ func notify(waits waitList) { abort(breakCircles(slices.Clone(waits))) }
 // moved notifies the waiters for r, which has arrived at another object than the one at which it
 // was when their waits began.
 //
-// None is missed. A waiter is stored before it is looked where r is, and r
-// has arrived before the waiters are read here. So either it is seen, or it sees r here.
+// None is missed. A waiter is stored before enter looks where r is, and r has arrived before the
+// waiters are read here. So either the waiter is seen here, or it has seen r at the new object.
 //
 // Until then the graph counts r where it was. A body that begins to wait meanwhile, inside the
 // object that r has come to, may not see that r leads there; but its wait is drawn by the time
