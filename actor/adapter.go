@@ -216,7 +216,7 @@ func (a *Adapter) postUserMessage(message any) {
 
 // postSystemMessage has the turn handle a message, if it is for the object.
 func (a *Adapter) postSystemMessage(message any) {
-	if c, ok := message.(*call); ok {
+	if c, ok := message.(*adapterQuery); ok {
 		c.adapter = a
 		return
 	}
@@ -302,7 +302,7 @@ func (a *Adapter) next() bool {
 	if len(a.untold) > 0 {
 		watcher := a.untold[0]
 		a.untold = a.untold[1:] // first, so that one that ends this goroutine is not told again
-		a.tell(watcher)
+		a.notify(watcher)
 		return true
 	}
 	a.mu.Lock()
@@ -412,7 +412,7 @@ func (a *Adapter) lives(child *proto.PID) bool {
 }
 
 // tell tells a watcher of the actor's end.
-func (a *Adapter) tell(watcher *proto.PID) {
+func (a *Adapter) notify(watcher *proto.PID) {
 	defer func() { a.contain(recover(), "telling "+watcher.Id+" of its end") }()
 	process, _ := a.registry().Get(watcher)
 	process.SendSystemMessage(watcher, &proto.Terminated{Who: a.self()})
@@ -467,7 +467,7 @@ func (a *Adapter) decided(what string) {
 }
 
 // ask notes what the supervisor is about to be asked.
-func (a *Adapter) ask(f Failure) {
+func (a *Adapter) noteFailure(f Failure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked = &f
@@ -555,11 +555,11 @@ func (a *Adapter) resume() {
 // restarts or stops the actor, the child ends; but if it resumes the actor, protoactor
 // leaves the child suspended, and no decision about it would ever come. So it is resumed,
 // too. It is called by the strategy for the children, outside.
-func (a *Adapter) passOn(child *proto.PID, reason, message any) {
+func (a *Adapter) escalateChild(child *proto.PID, reason, message any) {
 	a.context.Lock()
 	defer a.context.Unlock()
 	a.escalated = append(a.escalated, child)
-	a.ask(Failure{Reason: reason, Message: message})
+	a.noteFailure(Failure{Reason: reason, Message: message})
 	a.invoker.EscalateFailure(reason, message)
 }
 
@@ -577,18 +577,18 @@ func (a *Adapter) childPIDs() []*proto.PID {
 // the end of what it does, on the turn, so that all calls that come meanwhile come by Spawn; and
 // it makes a child before it changes anything, for a call that has come by Spawn, which
 // finds out by life whether the turn has come meanwhile.
-func (a *Adapter) outside(f func()) {
+func (a *Adapter) withoutContext(f func()) {
 	a.context.Unlock()
 	defer a.context.Lock()
 	f()
 }
 
 // call is a system message to an actor that has an adapter, which answers it at once.
-type call struct{ adapter *Adapter }
+type adapterQuery struct{ adapter *Adapter }
 
 // adapterOf returns the adapter of an actor that has one, or nil if it has ended.
 func adapterOf(actors *proto.ActorSystem, pid *proto.PID) *Adapter {
-	c := &call{}
+	c := &adapterQuery{}
 	if pid == nil {
 		return nil
 	}
@@ -601,7 +601,7 @@ func adapterOf(actors *proto.ActorSystem, pid *proto.PID) *Adapter {
 // escalate has the actor tell its supervisor of a failure, which may be asked, and
 // answer, right here.
 func (a *Adapter) escalate(f Failure) {
-	a.ask(f)
+	a.noteFailure(f)
 	a.context.Lock()
 	returned := false
 	defer func() {
@@ -662,7 +662,7 @@ func (a *Adapter) Spawn(props *proto.Props, name string) (pid *proto.PID, ok boo
 func spawning(next proto.SpawnFunc) proto.SpawnFunc {
 	return func(actors *proto.ActorSystem, id string, props *proto.Props, parent proto.SpawnerContext) (pid *proto.PID, err error) {
 		// It has not ended: Spawn, which this comes from, has held the context since it looked.
-		adapterOf(actors, parent.Self()).outside(func() { pid, err = next(actors, id, props, parent) })
+		adapterOf(actors, parent.Self()).withoutContext(func() { pid, err = next(actors, id, props, parent) })
 		return pid, err
 	}
 }

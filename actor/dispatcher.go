@@ -22,7 +22,7 @@ type Warm struct {
 	mu     sync.Mutex
 	idle   []*worker // the one that became idle last at the end: its cache is warmest
 	active int       // goroutines that have not ended
-	gone   chan struct{}
+	done   chan struct{}
 
 	system *System // whose workers they are; may be nil
 }
@@ -51,12 +51,12 @@ func (w *Warm) Dispatch(t Task) {
 }
 
 func (w *Warm) work(t Task) {
-	defer w.leave() // a task may leave by runtime.Goexit
+	defer w.exit() // a task may leave by runtime.Goexit
 	self := &worker{task: make(chan Task, 1)}
 	for t != nil {
 		t.Run()
 		w.mu.Lock()
-		if w.gone != nil || len(w.idle) == maxIdle {
+		if w.done != nil || len(w.idle) == maxIdle {
 			w.mu.Unlock()
 			return
 		}
@@ -66,14 +66,14 @@ func (w *Warm) work(t Task) {
 	}
 }
 
-func (w *Warm) leave() {
+func (w *Warm) exit() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.active--; w.active == 0 && w.gone != nil {
+	if w.active--; w.active == 0 && w.done != nil {
 		select {
-		case <-w.gone: // it was not the first time
+		case <-w.done: // it was not the first time
 		default:
-			close(w.gone)
+			close(w.done)
 		}
 	}
 }
@@ -84,17 +84,17 @@ func (w *Warm) leave() {
 func (w *Warm) Close() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gone == nil {
-		w.gone = make(chan struct{})
+	if w.done == nil {
+		w.done = make(chan struct{})
 		if w.active == 0 {
-			close(w.gone)
+			close(w.done)
 		}
 	}
 	for _, self := range w.idle {
 		self.task <- nil // there is room: an idle worker's channel is empty
 	}
 	w.idle = nil
-	return w.gone
+	return w.done
 }
 
 // Dedicated is a dispatcher of one goroutine, that of a single object: the

@@ -1,6 +1,6 @@
 package actor
 
-// Guests returns how many requests and watches of all systems on the same protoactor
+// Waiters returns how many requests and watches of all Systems on the same protoactor
 // system have not ended.
 func Waiters(s *System) (n int) {
 	s.replies.mu.Lock()
@@ -8,24 +8,24 @@ func Waiters(s *System) (n int) {
 	return len(s.replies.slots) - len(s.replies.free)
 }
 
-// Places returns how many places there are at the desk.
+// Slots returns how many slots the reply registry has, free ones included.
 func Slots(s *System) int {
 	s.replies.mu.Lock()
 	defer s.replies.mu.Unlock()
 	return len(s.replies.slots)
 }
 
-// IsPlace reports whether the id is that of a place.
+// IsWaiterID reports whether the id has the form of a waiter's.
 func IsWaiterID(id string) bool { _, ok := waiterIDOf(id); return ok }
 
-// RoundTrips reports whether the id of a place is that of no other.
+// RoundTrips reports whether parsing a waiter's id gives the same index and number back.
 func RoundTrips(index uint32, number uint64) bool {
 	p := waiterID{index: index, number: number}
 	back, ok := waiterIDOf(p.id())
 	return ok && back == p
 }
 
-// OnlyGuest returns the address of the only one at the desk.
+// OnlyWaiter returns the address of the only waiter in the reply registry.
 func OnlyWaiter(s *System) *PID {
 	s.replies.mu.Lock()
 	defer s.replies.mu.Unlock()

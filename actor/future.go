@@ -7,19 +7,19 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Future is the result of a request that was sent, or what was made of it by Then,
-// All or First: there already, or to come. It is a value; copies of it are the same
-// future. The zero Future has the zero result and no error.
+// Future is the result of a request that was sent, or a result that Then, All or First derive
+// from others. It may be available already, or come later. It is a value; copies of it are the
+// same future. The zero Future has the zero result and no error.
 type Future[R any] struct {
 	_ [0]func() // not to be compared
-	// A pointer and no interface: a Future[int] is four words, which Go still keeps
-	// in registers.
-	place  *R // of the result; nil if that is in the future itself
-	result R
-	err    error // if there is a place, requested or derived: where the outcome comes from
+	// resultAt is a pointer rather than an interface: so a Future[int] is four words, which Go
+	// still keeps in registers.
+	resultAt *R // where the result will be; nil if it is in the future itself
+	result   R
+	err      error // if resultAt is not nil, requested or derived: the source of the outcome
 }
 
-// requested is the source of a future that is a request's.
+// requested is the source of a future whose outcome is that of a request.
 type requested struct{ pending *Pending }
 
 // Error implements error, and is never called.
@@ -31,13 +31,14 @@ type derived struct{ from *derivation }
 // Error implements error, and is never called.
 func (derived) Error() string { return "sluice: the result is to come" }
 
-// derivation is how the outcome of a future comes about that is not a request's.
+// derivation is the source of a future whose outcome is not that of a request itself: it is
+// derived from other futures, or set by a Promise.
 type derivation struct {
 	awaited engine.Awaited
 	err     error // of the future, once awaited is settled
 }
 
-// sourceOf returns what a future waits for.
+// sourceOf returns what a future with the source waits for.
 func sourceOf(source error) engine.Awaited {
 	if s, ok := source.(requested); ok {
 		return &s.pending.Request
@@ -45,7 +46,7 @@ func sourceOf(source error) engine.Awaited {
 	return source.(derived).from.awaited
 }
 
-// errorOf returns the error of a future, which is settled.
+// errorOf returns the error of a future with the source. The future must be settled.
 func errorOf(source error) error {
 	if s, ok := source.(requested); ok {
 		return s.pending.Err
@@ -53,46 +54,46 @@ func errorOf(source error) error {
 	return source.(derived).from.err
 }
 
-// Pending is a request whose result is to come.
+// Pending is a request whose result is not available yet.
 type Pending struct {
 	Request engine.Request
 	Err     error
-	Place   any    // a pointer to where the result will be
-	claim   *claim // of its tickets; nil before the first
+	Place   any          // a pointer to the variable for the result
+	tickets *ticketState // nil before the first ticket
 }
 
-// Settled returns a future whose result is there.
+// Settled returns a future whose result is available.
 func Settled[R any](result R, err error) Future[R] {
 	return Future[R]{result: result, err: err}
 }
 
-// Promised returns the future of a request that is on its way.
+// Promised returns the future of a pending request.
 func Promised[R any](p *Pending) Future[R] {
-	return Future[R]{place: p.Place.(*R), err: requested{p}}
+	return Future[R]{resultAt: p.Place.(*R), err: requested{p}}
 }
 
-// Await waits for the result. It may be called any number of times, from any
-// goroutine. If ctx ends first its error is returned; that ends this wait only,
-// and the request goes its way. Await fails with *mailbox.DeadlockError if the
-// request waits for an object that the caller is inside of; if the future is the
-// First of several, if those that may still succeed all do.
+// Await waits for the result. It may be called any number of times, from any goroutine. If ctx
+// ends first, Await returns its error; that ends only this wait, and the request goes on. Await
+// fails with *mailbox.DeadlockError if the request waits for an object that the caller is
+// inside of. For a future made by First, it does so if all those of its futures that may still
+// succeed wait for such an object.
 func (f Future[R]) Await(ctx context.Context) (R, error) {
-	if f.place == nil {
+	if f.resultAt == nil {
 		return f.result, f.err
 	}
 	if err := sourceOf(f.err).Await(ctx); err != nil {
 		var none R
 		return none, err
 	}
-	return *f.place, errorOf(f.err)
+	return *f.resultAt, errorOf(f.err)
 }
 
-// Ready reports whether the result is there.
-func (f Future[R]) Ready() bool { return f.place == nil || sourceOf(f.err).Settled() }
+// Ready reports whether the result is available.
+func (f Future[R]) Ready() bool { return f.resultAt == nil || sourceOf(f.err).Settled() }
 
-// Done returns a channel that is closed when the result is there.
+// Done returns a channel that is closed when the result is available.
 func (f Future[R]) Done() <-chan struct{} {
-	if f.place == nil {
+	if f.resultAt == nil {
 		return closed
 	}
 	return sourceOf(f.err).Done()
@@ -108,22 +109,20 @@ var closed = func() chan struct{} {
 // true, the request never runs, and the future fails with context.Canceled. If
 // the request runs or has ended, it reports false and changes nothing.
 //
-// A future that was made from others by Then, All or First withdraws every request
-// behind it that still waits, though others may wait for that too, and reports
-// whether there was one. Those that run go on. What becomes of the future follows
-// from its sources as ever: Then's function is given context.Canceled, All fails
-// with it when the others have ended, and First may still succeed through a request
-// that ran.
+// Withdraw of a future that was made by Then, All or First withdraws every request behind it
+// that still waits, even if other futures depend on it too, and reports whether there was one.
+// Requests that run go on. The outcome of the future is derived from its sources as usual:
+// Then's function is given context.Canceled, All fails with it when the others have ended, and
+// First may still succeed through a request that ran.
 func (f Future[R]) Withdraw() bool {
-	return f.place != nil && sourceOf(f.err).WithdrawAll(context.Canceled)
+	return f.resultAt != nil && sourceOf(f.err).WithdrawAll(context.Canceled)
 }
 
-// SetPriority changes the priority of the request, which still waits at an object
-// that is ordered by priority. Otherwise it fails with *mailbox.PriorityError and
-// changes nothing.
+// SetPriority changes the priority of a request that still waits at an object that is ordered by
+// priority. Otherwise it fails with *mailbox.PriorityError and changes nothing.
 func (f Future[R]) SetPriority(priority int) error {
 	var source error
-	if f.place != nil {
+	if f.resultAt != nil {
 		source = f.err
 	}
 	return setPriority(source, priority)
@@ -136,26 +135,27 @@ func setPriority(source error, priority int) error {
 	return nil
 }
 
-// outcome returns the result of f, which must be there.
+// outcome returns the result and error of f, which must be ready.
 //
 //go:noinline
 func outcome[R any](f Future[R]) (R, error) {
-	if f.place == nil {
+	if f.resultAt == nil {
 		return f.result, f.err
 	}
-	return *f.place, errorOf(f.err)
+	return *f.resultAt, errorOf(f.err)
 }
 
-// source returns where the outcome of f comes from, or nil if it is in f.
+// source returns the source of f's outcome, or nil if the outcome is in f itself.
 func source[R any](f Future[R]) error {
-	if f.place == nil {
+	if f.resultAt == nil {
 		return nil
 	}
 	return f.err
 }
 
-// follow has do called when a future with the source, or nil, is settled: at once, with a nil turn,
-// or by a worker, in its turn. Then it returns what can be dropped.
+// follow has do called when a future with the given source is settled. If it is settled already,
+// or source is nil, do is called at once, with a nil turn, and follow returns nil. Else a worker
+// calls it in its turn, and follow returns the continuation, which can be dropped.
 func follow(source error, do func(*engine.Turn)) *engine.Continuation {
 	if source != nil {
 		if k := sourceOf(source).Then(do); k != nil {

@@ -21,7 +21,7 @@ func (s *System) IsLocal(message any) bool {
 	case *proto.Stop:
 		return m == lifecycle().stop
 	case *proto.PoisonPill:
-		return m == lifecycle().pill
+		return m == lifecycle().poison
 	case *proto.Watch:
 		watcher := m.GetWatcher()
 		return watcher != nil && s.isHere(watcher) && !s.Gone(watcher)
@@ -40,8 +40,8 @@ func (s *System) isHere(pid *PID) bool {
 
 // lifecycle returns the messages by which protoactor stops and poisons actors. They are not
 // exported, so an actor that is none is stopped and poisoned to see them.
-var lifecycle = sync.OnceValue(func() *seen {
-	s := &seen{}
+var lifecycle = sync.OnceValue(func() *lifecycleMessages {
+	s := &lifecycleMessages{}
 	process := proto.NewActorProcess(s)
 	here := func(*PID) (proto.Process, bool) { return process, true }
 	root := proto.NewRootContext(&proto.ActorSystem{
@@ -54,24 +54,24 @@ var lifecycle = sync.OnceValue(func() *seen {
 })
 
 // seen is a mailbox that keeps the messages that end an actor.
-type seen struct {
-	stop *proto.Stop
-	pill *proto.PoisonPill
+type lifecycleMessages struct {
+	stop   *proto.Stop
+	poison *proto.PoisonPill
 }
 
-var _ proto.Mailbox = (*seen)(nil)
+var _ proto.Mailbox = (*lifecycleMessages)(nil)
 
 // PostUserMessage implements protoactor's Mailbox.
-func (s *seen) PostUserMessage(message any) { s.pill, _ = message.(*proto.PoisonPill) }
+func (s *lifecycleMessages) PostUserMessage(message any) { s.poison, _ = message.(*proto.PoisonPill) }
 
 // PostSystemMessage implements protoactor's Mailbox.
-func (s *seen) PostSystemMessage(message any) { s.stop, _ = message.(*proto.Stop) }
+func (s *lifecycleMessages) PostSystemMessage(message any) { s.stop, _ = message.(*proto.Stop) }
 
 // RegisterHandlers implements protoactor's Mailbox.
-func (s *seen) RegisterHandlers(proto.MessageInvoker, proto.Dispatcher) {}
+func (s *lifecycleMessages) RegisterHandlers(proto.MessageInvoker, proto.Dispatcher) {}
 
 // Start implements protoactor's Mailbox.
-func (s *seen) Start() {}
+func (s *lifecycleMessages) Start() {}
 
 // UserMessageCount implements protoactor's Mailbox.
-func (s *seen) UserMessageCount() int { return 0 }
+func (s *lifecycleMessages) UserMessageCount() int { return 0 }

@@ -14,7 +14,7 @@ const maxEntries = 1024
 // not ours: it may block, panic, end its goroutine, or call the object that the entry is
 // about. So it is never called by a goroutine that holds a lock or an object, and entries
 // are logged one after another, in the order in which they were made.
-type logbook struct {
+type logQueue struct {
 	mu      sync.Mutex
 	entries []func(*slog.Logger)
 	lost    int  // entries that found no room
@@ -47,7 +47,7 @@ func (s *System) note(level slog.Level, text string, args ...any) {
 
 // next returns the next entry, or nil if there is none, and then no worker is at it. What
 // was lost comes after those that were there before.
-func (b *logbook) next() (f func(*slog.Logger)) {
+func (b *logQueue) next() (f func(*slog.Logger)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch n := b.lost; {

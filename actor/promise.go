@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Promise is the other end of a Future whose result does not come from an object:
-// whoever has it says what the result is. NewPromise makes one.
+// Promise is the other end of a Future whose result does not come from an object: the program
+// sets the result by Settle. NewPromise makes one.
 type Promise[R any] struct {
 	end  engine.Promise
 	from derivation
@@ -17,7 +17,7 @@ type Promise[R any] struct {
 	result  R
 }
 
-// NewPromise returns a promise that has not been kept.
+// NewPromise returns a promise that is not settled.
 func NewPromise[R any]() *Promise[R] {
 	p := &Promise[R]{}
 	p.end.Of(false)
@@ -30,15 +30,15 @@ func NewPromise[R any]() *Promise[R] {
 }
 
 // Future returns the future of the promise. If it is withdrawn, that settles the
-// promise with context.Canceled. (A future that All, First or Then have made of it
+// promise with context.Canceled. (Withdraw of a future that All, First or Then derive from it
 // withdraws requests, but no promises.)
 func (p *Promise[R]) Future() Future[R] {
-	return Future[R]{place: &p.result, err: derived{&p.from}}
+	return Future[R]{resultAt: &p.result, err: derived{&p.from}}
 }
 
-// Settle says what the result is, once: it reports false, and changes nothing, if
-// that has been said, or the future was withdrawn. What follows from the future is
-// done on a goroutine of its own.
+// Settle sets the result. It reports false, and changes nothing, if the promise is settled
+// already, or its future was withdrawn. The continuations of the future run on a goroutine of
+// their own.
 func (p *Promise[R]) Settle(result R, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *Promise[R]) Settle(result R, err error) bool {
 	return true
 }
 
-// goroutines is a dispatcher that starts one for each task.
+// goroutines is a dispatcher that starts a goroutine for each task.
 type goroutines struct{}
 
 // Dispatch implements Dispatcher.

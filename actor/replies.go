@@ -12,56 +12,59 @@ import (
 	"github.com/asynkron/protoactor-go/extensions"
 )
 
-// replyAddress is the address of all who are at a desk. No other machine has it.
+// replyAddress is the address part of every waiter's PID. No other machine has it.
 const replyAddress = "$sluice"
 
-// desk is where the messages arrive that are for no actor: replies to requests, and
-// the news of those that are watched. Each who expects one has a place, with an
-// address of its own: the number of the place, and that of the guest, which is random.
-// So a message for a guest that has left cannot reach a later guest of its place, nor can one
-// that has come to another desk than it was meant for. The goroutine that takes a guest from its
-// place, under mu, is the only one that may tell it anything.
+// replyRegistry receives the messages that are addressed to no actor: replies to requests, and
+// Terminated messages for watches. Each request or watch that expects one registers a waiter,
+// which gets a slot and an address of its own: the index of the slot, and a random number.
 //
-// An address is a capability. Protoactor's remote hands in whatever a peer sends to the
-// address of a reply, so the numbers come from a cryptographic generator, seeded by the
-// operating system: only the actor that has been asked, and those that it has told, can
-// name a request. 64 bits make a number that is given twice, or guessed, as unlikely.
+// A waiter's number is never reused. So a late message cannot reach a later waiter of the
+// same slot, nor can a message reach a waiter of another registry than the one that it was
+// meant for. The goroutine that removes a waiter from its slot, under mu, is the only one
+// that may call its deliver or cancel; so each waiter gets at most one of these calls.
 //
-// Protoactor's registry knows nothing of guests. It asks the desk about each address
-// of this kind, by a resolver. There is one desk for each of protoactor's systems,
-// however many of ours are on it, since resolvers can neither be added while others
-// send nor be taken away.
+// An address is a capability. Protoactor's remote delivers whatever a peer sends to the
+// address of a reply. So the numbers come from a cryptographic generator that the operating
+// system seeds: only the target of a request, and actors to which the target passes the
+// address, can name it. With 64 bits, a number that repeats or is guessed is very unlikely.
+//
+// Protoactor's process registry has no entries for waiters. It asks the reply registry about
+// each address of this kind, through a resolver. There is one reply registry for each
+// protoactor system, shared by all Systems on it, since a resolver can neither be added while
+// other goroutines send, nor be removed.
 type replyRegistry struct {
 	actors *proto.ActorSystem
 
 	mu      sync.Mutex
-	numbers *rand.ChaCha8 // of guests
+	numbers *rand.ChaCha8 // of waiters
 	slots   []slot
-	free    []uint32 // places
+	free    []uint32 // indices of the free slots
 }
 
-// guest is somebody at a desk.
+// waiter is what a message to a slot is delivered to: a pendingReply or a watcher.
 type waiter interface {
-	// host is who he belongs to.
+	// owner returns the System that the waiter belongs to.
 	owner() *System
-	// sit tells him his place, before anybody can find him there.
+	// assign sets the waiter's id. It is called before the waiter can be found by the id.
 	assign(p waiterID)
-	// hear tells him what has come for him.
+	// deliver passes the message that has arrived. The waiter is not registered any more.
 	deliver(message any)
-	// dismiss tells him that nothing will, as his host is closing.
+	// cancel says that no message will be delivered, as the owner is closing. The waiter
+	// is not registered any more.
 	cancel()
 }
 
-// occupied is a place and who has it.
+// slot holds a waiter, and the number of its id.
 type slot struct {
 	waiter waiter // nil if it is free
 	number uint64
 }
 
-// place is the address of a guest.
+// waiterID identifies a waiter. As a string it is the Id of the waiter's PID.
 type waiterID struct {
-	number uint64 // of the guest
-	index  uint32
+	number uint64 // random
+	index  uint32 // of the slot
 }
 
 var (
@@ -74,7 +77,8 @@ var _ proto.Process = (*replyRegistry)(nil)
 // ExtensionID implements protoactor's Extension.
 func (r *replyRegistry) ExtensionID() extensions.ExtensionID { return replyRegistryKey }
 
-// deskOf returns the desk of a protoactor system.
+// replyRegistryOf returns the reply registry of a protoactor system, and makes it if there is
+// none.
 func replyRegistryOf(actors *proto.ActorSystem) *replyRegistry {
 	replyRegistries.Lock()
 	defer replyRegistries.Unlock()
@@ -85,8 +89,8 @@ func replyRegistryOf(actors *proto.ActorSystem) *replyRegistry {
 	_, _ = crypto.Read(seed[:]) // it never fails
 	r := &replyRegistry{actors: actors, numbers: rand.NewChaCha8(seed)}
 	actors.Extensions.Register(r)
-	// First of all: the resolver of protoactor's remote takes every address for that
-	// of another machine.
+	// The resolver goes before all others: that of protoactor's remote takes every address
+	// for one of another machine.
 	registry := actors.ProcessRegistry
 	registry.RemoteHandlers = append([]proto.AddressResolver{r.resolve}, registry.RemoteHandlers...)
 	return r
@@ -97,7 +101,8 @@ func (r *replyRegistry) resolve(pid *PID) (proto.Process, bool) {
 	return r, pid.Address == replyAddress
 }
 
-// seat gives the guest a place, or fails with ErrClosed if his host is closed.
+// register puts the waiter into a slot and assigns its id. It fails with ErrClosed if the owner
+// is closed.
 func (r *replyRegistry) register(w waiter) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +121,8 @@ func (r *replyRegistry) register(w waiter) error {
 	return nil
 }
 
-// at returns the guest at the place, or nil if he has left. The caller holds mu.
+// waiterAt returns the waiter with the id, or nil if it is not registered any more. The caller
+// holds mu.
 func (r *replyRegistry) waiterAt(p waiterID) waiter {
 	if int64(p.index) < int64(len(r.slots)) && r.slots[p.index].number == p.number {
 		return r.slots[p.index].waiter
@@ -124,17 +130,18 @@ func (r *replyRegistry) waiterAt(p waiterID) waiter {
 	return nil
 }
 
-// vacate frees the place. The caller holds mu.
+// freeSlot frees a slot. When the last one of many is freed, their memory is released. The
+// caller holds mu.
 func (r *replyRegistry) freeSlot(index uint32) {
 	const few = 1 << 10
 	r.slots[index] = slot{}
 	r.free = append(r.free, index)
 	if len(r.free) == len(r.slots) && len(r.slots) > few {
-		r.slots, r.free = nil, nil // the crowd has gone
+		r.slots, r.free = nil, nil
 	}
 }
 
-// find returns the guest with the address, or nil.
+// find returns the waiter with the address, or nil. The waiter stays registered.
 func (r *replyRegistry) find(pid *PID) waiter {
 	p, ok := waiterIDOf(pid.Id)
 	if !ok {
@@ -145,8 +152,8 @@ func (r *replyRegistry) find(pid *PID) waiter {
 	return r.waiterAt(p)
 }
 
-// take makes the guest with the address leave and returns him, or nil if there is
-// none of that kind.
+// take removes the waiter with the address and returns it. It returns nil, and removes nothing,
+// if there is no such waiter or kind reports false for it.
 func (r *replyRegistry) take(pid *PID, kind func(waiter) bool) waiter {
 	p, ok := waiterIDOf(pid.Id)
 	if !ok {
@@ -162,7 +169,7 @@ func (r *replyRegistry) take(pid *PID, kind func(waiter) bool) waiter {
 	return w
 }
 
-// leave makes the guest leave his place, and reports false if he has left before.
+// remove removes the waiter with the id. It reports false if that was not registered any more.
 func (r *replyRegistry) remove(p waiterID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,31 +180,33 @@ func (r *replyRegistry) remove(p waiterID) bool {
 	return true
 }
 
-// hushed reports whether the guests of the system have been dismissed.
+// closedFor reports whether the waiters of the system have been cancelled by closeFor.
 func (r *replyRegistry) closedFor(s *System) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return s.repliesClosed
 }
 
-// hush dismisses all guests of the system, which is closing, and lets no more in.
+// closeFor cancels all waiters of the system, which is closing. From then on register fails for
+// that system.
 func (r *replyRegistry) closeFor(s *System) {
 	r.mu.Lock()
 	s.repliesClosed = true
-	var gone []waiter
-	for i := 0; i < len(r.slots); i++ { // there may be none left after a step
+	var removed []waiter
+	for i := 0; i < len(r.slots); i++ { // freeSlot may set r.slots to nil
 		if w := r.slots[i].waiter; w != nil && w.owner() == s {
-			gone = append(gone, w)
+			removed = append(removed, w)
 			r.freeSlot(uint32(i))
 		}
 	}
 	r.mu.Unlock()
-	for _, w := range gone {
+	for _, w := range removed {
 		w.cancel()
 	}
 }
 
-// SendUserMessage implements protoactor's Process: a reply.
+// SendUserMessage implements protoactor's Process. It delivers a reply to the request that waits
+// for it; a reply that no request waits for becomes a dead letter.
 func (r *replyRegistry) SendUserMessage(pid *PID, message any) {
 	if e, ok := message.(*proto.MessageEnvelope); ok && e == nil {
 		message = nil
@@ -208,21 +217,21 @@ func (r *replyRegistry) SendUserMessage(pid *PID, message any) {
 		return
 	}
 	switch body.(type) {
-	case *proto.DeadLetterResponse: // to a reply that came too late; that is known by now
+	case *proto.DeadLetterResponse: // for a late reply, which has been a dead letter already
 	default:
 		defer r.contain()
 		r.actors.DeadLetter.SendUserMessage(pid, message)
 	}
 }
 
-// SendSystemMessage implements protoactor's Process: the end of one that is watched.
-// A guest is no actor; who watches one, as he has sent a request, is told that there is
-// none at the address.
+// SendSystemMessage implements protoactor's Process. It delivers the Terminated message of a
+// watched actor to its watcher. A waiter is no actor: an actor that watches the sender of a
+// request is told that there is no actor at the address.
 func (r *replyRegistry) SendSystemMessage(pid *PID, message any) {
 	switch m := message.(type) {
 	case *proto.Terminated:
 		watches := func(w waiter) bool {
-			// Not by the address of the actor, which changes when protoactor's remote starts.
+			// Compared by Id alone: the actor's Address changes when protoactor's remote starts.
 			of, ok := w.(*watcher)
 			return ok && m.GetWho() != nil && of.actor.Id == m.Who.Id
 		}
@@ -232,13 +241,13 @@ func (r *replyRegistry) SendSystemMessage(pid *PID, message any) {
 	case *proto.Watch:
 		if m.GetWatcher() != nil {
 			defer r.contain()
-			r.actors.DeadLetter.SendSystemMessage(pid, message) // and protoactor answers
+			r.actors.DeadLetter.SendSystemMessage(pid, message) // protoactor answers with Terminated
 		}
 	}
 }
 
-// contain logs a panic of a process that is told of a dead letter, such as the sender that
-// it names. It is deferred.
+// contain logs a panic of a process that gets a message about a dead letter, such as the sender
+// that the dead letter names. It is deferred.
 func (r *replyRegistry) contain() {
 	value := recover()
 	defer func() { _ = recover() }() // of a handler that panics
@@ -247,14 +256,14 @@ func (r *replyRegistry) contain() {
 	}
 }
 
-// Stop implements protoactor's Process. A guest is no actor.
+// Stop implements protoactor's Process. It does nothing: a waiter is no actor.
 func (r *replyRegistry) Stop(*PID) {}
 
 func isPendingReply(w waiter) bool { _, ok := w.(*pendingReply); return ok }
 
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// id returns the place as the id of a PID.
+// id returns the waiterID as the Id of a PID.
 func (p waiterID) id() string {
 	var b [32]byte
 	i := put(&b, len(b), p.number)
@@ -264,7 +273,7 @@ func (p waiterID) id() string {
 	return string(b[i:])
 }
 
-// put writes n before b[i:] and returns where it begins.
+// put writes n before b[i:] and returns the index of its first digit.
 func put(b *[32]byte, i int, n uint64) int {
 	for {
 		i--
@@ -275,17 +284,18 @@ func put(b *[32]byte, i int, n uint64) int {
 	}
 }
 
-// placeOf is the opposite of place.id. It reports false if the id is none of those.
+// waiterIDOf parses the Id of a PID: it is the inverse of waiterID.id. It reports false if the
+// Id does not have that form.
 func waiterIDOf(id string) (p waiterID, ok bool) {
 	index, i, ok := number(id, 0)
 	if !ok || index > math.MaxUint32 || i == len(id) || id[i] != '.' {
 		return p, false
 	}
-	guest, i, ok := number(id, i+1)
-	return waiterID{guest, uint32(index)}, ok && i == len(id)
+	n, i, ok := number(id, i+1)
+	return waiterID{n, uint32(index)}, ok && i == len(id)
 }
 
-// number reads the number that begins at s[i:] and returns where it ends.
+// number reads the number that begins at s[i] and returns the index after its last digit.
 func number(s string, i int) (n uint64, end int, ok bool) {
 	begin := i
 	for ; i < len(s); i++ {

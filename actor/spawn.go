@@ -68,7 +68,7 @@ func (s *System) SpawnAt(at Place, object Receiver) (*PID, error) {
 	var parent Spawner = actors.Root
 	switch {
 	case at.Parent != nil:
-		if err := lives(at.Parent, actors); err != nil {
+		if err := checkAlive(at.Parent, actors); err != nil {
 			return nil, err
 		}
 		parent = at.Parent
@@ -92,7 +92,7 @@ func (s *System) propsOf(object func() Receiver, children Strategy) *Props {
 
 // lives returns an error if parent is the context of an actor that has ended, or
 // belongs to another system. An object knows that itself.
-func lives(parent Spawner, actors *proto.ActorSystem) error {
+func checkAlive(parent Spawner, actors *proto.ActorSystem) error {
 	c, ok := parent.(proto.SpawnerContext)
 	if !ok || c.Self() == nil {
 		return nil
@@ -126,7 +126,7 @@ func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, c
 	if adapter == nil {
 		return
 	}
-	adapter.outside(func() {
+	adapter.withoutContext(func() {
 		g.strategy.HandleFailure(actors, guarded{s, child}, child, stats, reason, message)
 	})
 }
@@ -167,7 +167,7 @@ func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor,
 		returned = true
 		return
 	}
-	adapter.outside(func() {
+	adapter.withoutContext(func() {
 		p.strategy.HandleFailure(actors, escalating{s, adapter, child}, child, stats, reason, message)
 	})
 	returned = true
@@ -194,7 +194,7 @@ type escalating struct {
 
 // EscalateFailure implements protoactor's Supervisor.
 func (e escalating) EscalateFailure(reason, message any) {
-	e.adapter.passOn(e.child, reason, message)
+	e.adapter.escalateChild(e.child, reason, message)
 }
 
 // Children implements protoactor's Supervisor.

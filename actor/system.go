@@ -50,7 +50,7 @@ type Reply struct {
 type System struct {
 	workers Warm
 	logger  *slog.Logger
-	logbook logbook
+	logbook logQueue
 
 	shared sync.Map
 
@@ -262,7 +262,7 @@ func (s *System) Full() bool {
 // member is a Member with where it keeps its place in the system's list.
 type member struct {
 	Member
-	place *int
+	index *int
 }
 
 // Join makes an object a member, or fails with ErrClosed. What it keeps at place is the system's
@@ -283,7 +283,7 @@ func (s *System) Leave(place *int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := *place
-	if i >= len(s.members) || s.members[i].place != place {
+	if i >= len(s.members) || s.members[i].index != place {
 		return
 	}
 	// The others keep their order, and move up when half of the places are empty: two
@@ -294,8 +294,8 @@ func (s *System) Leave(place *int) {
 	}
 	rest := s.members[:0]
 	for _, m := range s.members {
-		if m.place != nil {
-			*m.place = len(rest)
+		if m.index != nil {
+			*m.index = len(rest)
 			rest = append(rest, m)
 		}
 	}
@@ -307,13 +307,13 @@ func (s *System) Leave(place *int) {
 func (s *System) present() []Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.membersNow()
+	return s.membersLocked()
 }
 
-func (s *System) membersNow() []Member {
+func (s *System) membersLocked() []Member {
 	members := make([]Member, 0, len(s.members)-s.left)
 	for _, m := range s.members {
-		if m.place != nil {
+		if m.index != nil {
 			members = append(members, m.Member)
 		}
 	}
@@ -348,7 +348,7 @@ func (s *System) Close(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.full, s.closed = true, true
-	members := s.membersNow()
+	members := s.membersLocked()
 	s.mu.Unlock()
 	s.closeReplies()
 	idle := make([]<-chan struct{}, len(members))
@@ -424,7 +424,7 @@ func (s *System) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.full = true
-	members := s.membersNow()
+	members := s.membersLocked()
 	s.mu.Unlock()
 	for _, m := range slices.Backward(members) {
 		if err := await(ctx, m.Retire()); err != nil {

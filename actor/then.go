@@ -72,7 +72,7 @@ func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 		return Settled(r, from.err)
 	}
 	from.awaited = &from.join
-	return Future[R]{place: f.place, err: derived{&from.derivation}}
+	return Future[R]{resultAt: f.resultAt, err: derived{&from.derivation}}
 }
 
 // All returns the future of the results of all the given ones, in their order. It
@@ -123,11 +123,11 @@ func First[R any](futures ...Future[R]) Future[R] {
 	}
 	d := &result[R]{}
 	d.join.Of(true, sources(parts...)...)
-	r := &race{of: &d.joined, errs: make([]error, len(futures)), left: len(futures)}
+	r := &race{target: &d.joined, errs: make([]error, len(futures)), remaining: len(futures)}
 	for i, f := range futures {
 		k := follow(parts[i], func(t *engine.Turn) {
 			value, err := outcome(f)
-			if r.arrive(i, err) {
+			if r.record(i, err) {
 				d.value, d.err = value, err
 				if err != nil {
 					var none R
@@ -145,13 +145,13 @@ func First[R any](futures ...Future[R]) Future[R] {
 
 // race is what First waits for.
 type race struct {
-	of *joined
+	target *joined
 
-	mu     sync.Mutex
-	left   int // that have not failed
-	over   bool
-	errs   []error
-	others []*engine.Continuation
+	mu            sync.Mutex
+	remaining     int // that have not failed
+	decided       bool
+	errs          []error
+	continuations []*engine.Continuation
 }
 
 // drop keeps k, to be dropped when the race is over. It reports false if it is.
@@ -160,37 +160,37 @@ func (r *race) drop(k *engine.Continuation) bool {
 	defer r.mu.Unlock()
 	switch {
 	case k == nil:
-	case r.over:
+	case r.decided:
 		k.Drop()
 	default:
-		r.others = append(r.others, k)
+		r.continuations = append(r.continuations, k)
 	}
-	return !r.over
+	return !r.decided
 }
 
 // arrive takes the error of the future i, and reports whether that ends the race. Over is set
 // once, under mu, and the caller that is told so has the result to itself, and completes.
-func (r *race) arrive(i int, err error) (ended bool) {
+func (r *race) record(i int, err error) (ended bool) {
 	r.mu.Lock()
-	if r.over {
+	if r.decided {
 		r.mu.Unlock()
 		return false
 	}
 	if err != nil {
 		r.errs[i] = err
-		r.left--
+		r.remaining--
 	}
-	r.over = err == nil || r.left == 0
-	over, others := r.over, r.others
-	if over {
-		r.others = nil
+	r.decided = err == nil || r.remaining == 0
+	decided, continuations := r.decided, r.continuations
+	if decided {
+		r.continuations = nil
 	}
 	r.mu.Unlock()
-	if !over {
-		r.of.join.Lose(i)
+	if !decided {
+		r.target.join.Lose(i)
 		return false
 	}
-	for _, k := range others {
+	for _, k := range continuations {
 		k.Drop() // or they would pile up at a future that takes part in many races
 	}
 	return true
@@ -214,7 +214,7 @@ func future[R any](d *result[R]) Future[R] {
 		return Settled(d.value, d.err)
 	}
 	d.awaited = &d.join
-	return Future[R]{place: &d.value, err: derived{&d.derivation}}
+	return Future[R]{resultAt: &d.value, err: derived{&d.derivation}}
 }
 
 func failed[R any](err error) Future[R] {

@@ -5,62 +5,63 @@ import (
 	"sync"
 )
 
-// Ticket is a Future for one: its result is handed out once. In return the record
-// that a waiting request needs is used again, and nothing is allocated for it. A
-// ticket that is never awaited costs its record, no more.
+// Ticket is a Future whose result is handed out once. Use it where one goroutine awaits a
+// result: the record that a waiting request needs is then reused, and nothing is allocated
+// for it. A ticket that is never awaited costs only its record.
 //
-// A copy is the same ticket: if the request had to wait, the result goes to one of
-// them only. (A result that was there at once is in the Ticket itself, so that a
-// copy has one of its own.) The zero Ticket has the zero result and no error.
+// A copy is the same ticket: if the request had to wait, only one Await of all copies gets
+// the result. (A result that was available at once is in the Ticket itself, so each copy has
+// it.) The zero Ticket has the zero result and no error.
 type Ticket[R any] struct {
 	_ [0]func() // not to be compared
-	// Four words for a Ticket[int], as for a Future[int]. So the record is where the
-	// error will be.
-	life   uint64 // of the record; 0 if the result is in the ticket itself
-	result R
-	err    error // until then requested
+	// A Ticket[int] is four words, like a Future[int]. Therefore err holds the record until
+	// the error is known.
+	generation uint64 // of the record; 0 if the result is in the ticket itself
+	result     R
+	err        error // the error, or requested if generation is not 0
 }
 
-// Issued returns the ticket for a result that is there.
+// Issued returns the ticket of a result that is available.
 func Issued[R any](result R, err error) Ticket[R] {
 	return Ticket[R]{result: result, err: err}
 }
 
-// Ticketed returns the ticket of a request that was made with one and is on its way.
+// Ticketed returns the ticket of a request that was made with one and has not ended yet, as far
+// as its caller knows.
 func Ticketed[R any](p *Pending) Ticket[R] {
-	return Ticket[R]{life: lifeOf(&p.claim), err: requested{p}}
+	return Ticket[R]{generation: generationOf(&p.tickets), err: requested{p}}
 }
 
-// Await waits for the result and takes it; every other Await, at the same time or
-// later, fails with ErrAwaited. If ctx ends first its error is returned, the request
-// goes its way, and the ticket stays good. So it does if Await fails with
-// *mailbox.DeadlockError, as the request waits for an object that the caller is
-// inside of.
+// Await waits for the result and takes it. Every other Await, at the same time or later,
+// fails with ErrAwaited. If ctx ends first, Await returns its error, the request goes on, and
+// the ticket can be awaited again. The same holds if Await fails with *mailbox.DeadlockError,
+// because the request waits for an object that the caller is inside of.
 func (t *Ticket[R]) Await(ctx context.Context) (R, error) {
 	var none R
-	if t.life == 0 {
+	if t.generation == 0 {
 		result, err := t.result, t.err
 		t.result, t.err = none, ErrAwaited
 		return result, err
 	}
 	p := t.err.(requested).pending
-	if err := p.claimed(ctx, t.life); err != nil {
+	if err := p.awaitTicket(ctx, t.generation); err != nil {
 		return none, err
 	}
 	result, err := *p.Place.(*R), p.Err
-	p.claim.end()
+	p.tickets.finish()
 	p.Request.Recycle()
 	return result, err
 }
 
-// claimed waits for the request's end, for the life of a ticket, and takes the result.
-func (p *Pending) claimed(ctx context.Context, life uint64) error {
-	if !p.claim.take(life) {
+// awaitTicket waits for the end of the request on behalf of the ticket of the given generation.
+// If it returns nil, the caller alone may read the result.
+func (p *Pending) awaitTicket(ctx context.Context, generation uint64) error {
+	if !p.tickets.beginAwait(generation) {
 		return ErrAwaited
 	}
 	err := p.Request.Redeem(ctx)
 	if err != nil {
-		p.claim.giveBack()
+		p.tickets.cancelAwait()
 	}
 	return err
 }
@@ -70,68 +71,70 @@ func (p *Pending) claimed(ctx context.Context, life uint64) error {
 // runs or has ended, it reports false and changes nothing. It may be called while
 // another goroutine awaits the ticket.
 func (t *Ticket[R]) Withdraw() bool {
-	return t.life != 0 && t.err.(requested).pending.withdraw(t.life)
+	return t.generation != 0 && t.err.(requested).pending.withdrawTicket(t.generation)
 }
 
-func (p *Pending) withdraw(life uint64) bool {
-	// The life does not end while the lock is held.
-	p.claim.mu.Lock()
-	defer p.claim.mu.Unlock()
-	return p.claim.is(life) && p.Request.WithdrawAll(context.Canceled)
+func (p *Pending) withdrawTicket(generation uint64) bool {
+	// The generation does not end while mu is held.
+	p.tickets.mu.Lock()
+	defer p.tickets.mu.Unlock()
+	return p.tickets.current(generation) && p.Request.WithdrawAll(context.Canceled)
 }
 
-// claim says whose a record with a ticket is. A record lives many times, one for
-// each request; a ticket is good for one life, the next after those that had ended
-// when it was made. A life ends when its result is handed out, by the only one who
-// may do that, and before the record is put where it can be made use of again. So
-// as long as a ticket's life lasts the record is that of its request, and whoever
-// finds under mu that it does may touch it until he lets go. No life comes twice,
-// and a ticket keeps its record from being collected; therefore a ticket whose life
-// is over is told so, whatever has become of the record since.
-type claim struct {
-	mu    sync.Mutex
-	ended uint64 // lives; written under mu by whoever has taken the claim
-	taken bool   // somebody waits for the result
+// ticketState says which ticket a pooled record belongs to. A record is used for many requests,
+// one after another; each use is a generation, and a ticket is valid for one of them: the next
+// after those that had ended when the ticket was made.
+//
+// A generation ends when its result is handed out: by the one goroutine that has begun to await
+// it, and before the record is put back into the pool. So during a ticket's generation the
+// record is that of its request, and a goroutine that sees under mu that the generation is
+// current may use the record until it unlocks mu. Generations are never reused, and a ticket
+// keeps its record from being collected. Therefore a ticket whose generation has ended is
+// refused, whatever the record is used for by then.
+type ticketState struct {
+	mu      sync.Mutex
+	ended   uint64 // how many generations have ended; written under mu by the goroutine that has begun the Await
+	awaited bool   // a goroutine waits for the result
 }
 
-// lifeOf returns the life that begins with a ticket. The claim is made with the first
-// one of the record, which nobody else has a ticket of then, and stays with it. It is not
-// inlined into what every operation has of its own.
+// generationOf returns the generation of a new ticket. It makes the ticketState with the record's
+// first ticket, when no other goroutine can have a ticket of it; the record keeps it. It is not
+// inlined, as its callers are compiled anew for every operation.
 //
 //go:noinline
-func lifeOf(c **claim) uint64 {
+func generationOf(c **ticketState) uint64 {
 	if *c == nil {
-		*c = new(claim)
+		*c = new(ticketState)
 	}
 	return (*c).ended + 1
 }
 
-// is reports whether the life is the current one. The caller holds mu.
-func (c *claim) is(life uint64) bool { return c.ended+1 == life }
+// current reports whether the generation has not ended. The caller holds mu.
+func (c *ticketState) current(generation uint64) bool { return c.ended+1 == generation }
 
-// take gives the caller alone the right to wait, if the life is the current one and
-// nobody has it.
-func (c *claim) take(life uint64) bool {
+// beginAwait gives the caller the exclusive right to await the result. It reports false if the
+// generation has ended, or another goroutine has that right.
+func (c *ticketState) beginAwait(generation uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.is(life) || c.taken {
+	if !c.current(generation) || c.awaited {
 		return false
 	}
-	c.taken = true
+	c.awaited = true
 	return true
 }
 
-// giveBack lets others wait.
-func (c *claim) giveBack() {
+// cancelAwait gives up the right to await the result, so that another Await can have it.
+func (c *ticketState) cancelAwait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.taken = false
+	c.awaited = false
 }
 
-// end ends the life.
-func (c *claim) end() {
+// finish ends the current generation.
+func (c *ticketState) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended++
-	c.taken = false
+	c.awaited = false
 }
