@@ -118,7 +118,7 @@ func TestEveryStartIsOneThatTheRulesAllow(t *testing.T) {
 				switch e.Kind {
 				case mailbox.Arrived:
 					line = append(line, waiting{e.Op, e.Arrival})
-				case mailbox.Answered:
+				case mailbox.Evaluated:
 					require.Equal(t, -1, running, "%s: a guard is asked while something runs", at)
 					if e.Arrival == 0 {
 						ofOp[e.Op] = e.FalsePart

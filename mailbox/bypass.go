@@ -37,9 +37,9 @@ func (s *Scheduler) bypasses(r *Request) int {
 func (s *Scheduler) Bypassed(r *Request) int {
 	switch {
 	case s.counted == 0:
-	case r.state == StateInside:
+	case r.state == StateAdmitted:
 		return min(s.bypasses(r), s.counted)
-	case r.state == StateAtGate:
+	case r.state == StateEntry:
 		return min(int(r.bypassed), s.counted)
 	}
 	return 0
@@ -101,7 +101,7 @@ func (s *Scheduler) overtake(r *Request) {
 		return
 	}
 	q := &s.queues[r.Op]
-	if r.state == StateAtGate {
+	if r.state == StateEntry {
 		q.dueEntering++
 	} else {
 		q.due++
@@ -160,7 +160,7 @@ func (s *Scheduler) cameIn(q *queue, r *Request) {
 // left is called when r leaves where it was counted.
 func (s *Scheduler) left(q *queue, r *Request) {
 	if s.atBound(r) {
-		if r.state == StateAtGate {
+		if r.state == StateEntry {
 			q.dueEntering--
 		} else {
 			q.due--

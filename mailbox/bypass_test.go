@@ -125,7 +125,7 @@ func (v *vague) AskState(int) (string, error) { return v.answer(), nil }
 
 func (v *vague) AskRequest(r *mailbox.Request) (string, error) {
 	if v.open && r == v.goes {
-		v.k.AskingFailed(r.Op, r, errGone)
+		v.k.GuardFailed(r.Op, r, errGone)
 		panic(errGone)
 	}
 	return v.answer(), nil
@@ -174,7 +174,7 @@ func TestATryStaysIfTheGuardOfSomebodyElseNeverReturns(t *testing.T) {
 	r, err := v.k.Next()
 	require.Same(t, third, r)
 	require.ErrorIs(t, err, errGone)
-	require.Equal(t, mailbox.StateAtGate, try.State())
+	require.Equal(t, mailbox.StateEntry, try.State())
 	r, err = v.k.Next()
 	require.Same(t, try, r)
 	require.NoError(t, err)

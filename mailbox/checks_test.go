@@ -42,7 +42,7 @@ func (w *world) checkStart(c *call, before []*call, last int) {
 		w.fatalf("%s started, though its guard is false", w.name(c))
 	}
 	for _, e := range before {
-		if state := e.request.State(); state == mailbox.StateAtGate && e.was != mailbox.StateAtDoor || state == mailbox.StateInside {
+		if state := e.request.State(); state == mailbox.StateEntry && e.was != mailbox.StateOverflow || state == mailbox.StateAdmitted {
 			w.checkPassed(c, e, open(e) && !e.wasBelieved, last)
 		}
 	}
@@ -56,16 +56,16 @@ func (w *world) checkPassed(c, e *call, open bool, last int) {
 	same := w.ref.line(e) == w.ref.line(c) && !w.ref.each(c.op) && !w.ref.scoped(c.op) // they share their guard, or the place before it
 	head := w.rules.Operations[e.op].HeadOfLine
 	// Within a line the policy alone decides.
-	if same && c.wasInside && e.request.State() == mailbox.StateInside && !choosing && !due(c) && w.ref.byPolicy(e, c) < 0 {
+	if same && c.wasInside && e.request.State() == mailbox.StateAdmitted && !choosing && !due(c) && w.ref.byPolicy(e, c) < 0 {
 		w.fatalf("%s started before %s", w.name(c), w.name(e))
 	}
-	if same && !c.try && e.request.State() == mailbox.StateAtGate && e.pos < c.came && c.wasInside && !e.try && !w.waits() { // it may have come from the door
+	if same && !c.try && e.request.State() == mailbox.StateEntry && e.pos < c.came && c.wasInside && !e.try && !w.waits() { // it may have come from the door
 		w.fatalf("%s started before %s, which is at the gate", w.name(c), w.name(e))
 	}
 	if !conflict {
 		return
 	}
-	atGate := e.request.State() == mailbox.StateAtGate
+	atGate := e.request.State() == mailbox.StateEntry
 	if w.rules.AllCompatible && due(e) && !(due(c) && c.pos < e.pos) && (open && !head || atGate && w.conds[e.op].looks != guards.AtState) {
 		w.fatalf("%s started, though %s is at its bound, and conflicts with it", w.name(c), w.name(e))
 	}
@@ -120,7 +120,7 @@ func (w *world) behindDue(e *call) bool {
 func (w *world) checkRest() {
 	n := 0
 	for op, o := range w.rules.Operations {
-		queued := len(filter(w.waiting(), func(c *call) bool { return c.op == op && !c.try && c.request.State() != mailbox.StateAtDoor }))
+		queued := len(filter(w.waiting(), func(c *call) bool { return c.op == op && !c.try && c.request.State() != mailbox.StateOverflow }))
 		if n += queued; o.Bound.Overflow != mailbox.Unbounded && queued > o.Bound.Max {
 			w.fatalf("%d wait for %s, and no more than %d may", queued, o.Name, o.Bound.Max)
 		}
@@ -159,11 +159,11 @@ func (w *world) check() {
 		want := mailbox.StateFailed
 		switch {
 		case slices.Contains(w.ref.door, c):
-			want = mailbox.StateAtDoor
+			want = mailbox.StateOverflow
 		case slices.Contains(w.ref.gate, c):
-			want = mailbox.StateAtGate
+			want = mailbox.StateEntry
 		case slices.Contains(w.ref.inside, c):
-			want = mailbox.StateInside
+			want = mailbox.StateAdmitted
 		case slices.Contains(w.ref.running, c):
 			want = mailbox.StateRunning
 		}
@@ -179,7 +179,7 @@ func (w *world) check() {
 		w.fatalf("%d run; the reference says %d", len(running), len(w.ref.running))
 	}
 	unseen := make([]int, len(w.conds))
-	for op, n := range w.k.Unseen() {
+	for op, n := range w.k.Untracked() {
 		unseen[op] += n
 	}
 	for op, n := range unseen {
@@ -211,8 +211,8 @@ func (w *world) check() {
 		if got.LongestBypass = 0; !reflect.DeepEqual(got, want) {
 			w.fatalf("operation %d: counted %+v, want %+v", op, got, want)
 		}
-		if w.k.Inside().Has(op) != (inside > 0) {
-			w.fatalf("operation %d: inside %v with %d waiting", op, w.k.Inside().Has(op), inside)
+		if w.k.Admitted().Has(op) != (inside > 0) {
+			w.fatalf("operation %d: inside %v with %d waiting", op, w.k.Admitted().Has(op), inside)
 		}
 	}
 	waits := len(w.calls) > len(running)
@@ -227,8 +227,8 @@ func (w *world) check() {
 	if bound == 0 {
 		bound = w.rules.CountBypass
 	}
-	if w.k.AtDoor() != (len(w.ref.door) > 0) {
-		w.fatalf("at the door: %v", w.k.AtDoor())
+	if w.k.Overflowing() != (len(w.ref.door) > 0) {
+		w.fatalf("at the door: %v", w.k.Overflowing())
 	}
 	for _, c := range w.waiting() {
 		w.checkWhy(c)
@@ -246,7 +246,7 @@ func (w *world) checkWhy(c *call) {
 	why := w.k.Why(c.request)
 	wrong := func(what string) { w.fatalf("why does %s wait? %+v: %s", w.name(c), why, what) }
 
-	if c.request.State() == mailbox.StateAtDoor {
+	if c.request.State() == mailbox.StateOverflow {
 		if why.Cause != mailbox.NoRoom {
 			wrong("it is at the door")
 		}
@@ -270,7 +270,7 @@ func (w *world) checkWhy(c *call) {
 	if w.own(c.op) {
 		last, asked = w.toldTo[c]
 	}
-	inside := c.request.State() == mailbox.StateInside
+	inside := c.request.State() == mailbox.StateAdmitted
 	if w.precise(c.op) && (inside && asked && why.Guard != last.falsePart || !(inside && asked) && why.Guard != "") {
 		wrong(fmt.Sprintf("the guard's last answer was %q", last.falsePart))
 	}
@@ -300,7 +300,7 @@ func (w *world) checkWhy(c *call) {
 		if !w.ref.clash(first, c) || w.rules.AllCompatible && !w.ref.precedes(first, c) {
 			return false
 		}
-		if first.request.State() == mailbox.StateAtGate {
+		if first.request.State() == mailbox.StateEntry {
 			return w.rules.AllCompatible || first.pos < c.pos || slices.ContainsFunc(w.ref.waiting(c.op), func(own *call) bool { return first.pos < own.pos })
 		}
 		guessed := w.rules.Policy != nil && w.rules.Policy.Fallible // its order is not asked for

@@ -118,7 +118,7 @@ func (s *Scheduler) meets(r *Request, op int, how knowledge) bool {
 // blockedByAny reports whether r conflicts with a request that runs, by comparing it with each.
 // Those announced by Begin are of operations that are not scoped.
 func (s *Scheduler) blockedByAny(r *Request, how knowledge) bool {
-	for op := range s.Unseen() {
+	for op := range s.Untracked() {
 		if s.queues[r.Op].row.Has(op) {
 			return true
 		}
@@ -136,10 +136,10 @@ func (s *Scheduler) nested(r *Request) bool {
 	return r.Claim != nil && slices.ContainsFunc(r.Claim.Outer, func(c *Claim) bool { return c.runs })
 }
 
-// Found reports whether InTheWay may yield more for some request than before Found was last
-// called, though nothing has arrived: a predicate has found a conflict, or a request has left the
-// overflow queue, has been admitted behind others, or is at its bound.
-func (s *Scheduler) Found() bool {
+// BlockersChanged reports whether Blockers may yield more for some request than before the last call
+// of BlockersChanged, though nothing has arrived: a predicate has found a conflict, or a request has
+// left the overflow queue, has been admitted behind others, or is at its bound.
+func (s *Scheduler) BlockersChanged() bool {
 	found := s.found
 	s.found = false
 	return found

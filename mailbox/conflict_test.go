@@ -145,7 +145,7 @@ func TestInTheWayAreAllThatRequestsBeforeWaitFor(t *testing.T) {
 		Operations: []mailbox.Operation{{Name: "work"}, {Name: "enter", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtState}},
 		Conflicts:  guards.Exclusive("work", "enter").Overlapping(byBounds("work"), byBounds("enter")),
 	}
-	for op, where := range map[int]mailbox.State{0: mailbox.StateAtGate, 1: mailbox.StateInside} {
+	for op, where := range map[int]mailbox.State{0: mailbox.StateEntry, 1: mailbox.StateAdmitted} {
 		s, k := newStrip(rules)
 		var waiting []*mailbox.Request
 		come := func() {
@@ -153,15 +153,15 @@ func TestInTheWayAreAllThatRequestsBeforeWaitFor(t *testing.T) {
 				waiting = append(waiting, waits(t, k, s.request(op, at)))
 			}
 		}
-		if where == mailbox.StateInside {
+		if where == mailbox.StateAdmitted {
 			come()
 		}
 		left, right := starts(t, k, s.request(0, stretch{0, 2})), starts(t, k, s.request(0, stretch{8, 10}))
-		if where == mailbox.StateAtGate {
+		if where == mailbox.StateEntry {
 			come()
 		}
 		require.Equal(t, where, waiting[0].State())
-		require.Equal(t, []*mailbox.Request{left, right}, sorted(k.InTheWay(waiting[2])))
+		require.Equal(t, []*mailbox.Request{left, right}, sorted(k.Blockers(waiting[2])))
 	}
 }
 
@@ -192,7 +192,7 @@ func TestWhatTheDoorFindsOutIsMadeUseOf(t *testing.T) {
 	behind := waits(t, k, s.request(2, stretch{1, 2})) // passes nobody who may be open
 	last := s.request(0, stretch{2, 3})
 	last.Patient = true
-	require.Equal(t, mailbox.StateAtDoor, waits(t, k, last).State())
+	require.Equal(t, mailbox.StateOverflow, waits(t, k, last).State())
 	k.Complete(other)
 	var started []*mailbox.Request
 	for r, err := k.Next(); r != nil; r, err = k.Next() {
@@ -276,7 +276,7 @@ func TestWhoHasComeLaterIsNotInTheWay(t *testing.T) {
 	first := waits(t, k, s.request(0, stretch{0, 3}))
 	late := waits(t, k, s.request(2, stretch{2, 3}))
 	note := starts(t, k, s.request(3, stretch{}))
-	require.Equal(t, mailbox.StateInside, late.State())
-	require.Equal(t, []*mailbox.Request{holds}, sorted(k.InTheWay(first)))
-	require.Equal(t, []*mailbox.Request{holds, note}, sorted(k.InTheWay(late)))
+	require.Equal(t, mailbox.StateAdmitted, late.State())
+	require.Equal(t, []*mailbox.Request{holds}, sorted(k.Blockers(first)))
+	require.Equal(t, []*mailbox.Request{holds, note}, sorted(k.Blockers(late)))
 }

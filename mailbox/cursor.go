@@ -11,7 +11,7 @@ type Cursor struct {
 	s        *Scheduler
 	next     *Cursor
 	until    uint64 // visit no request that arrived later
-	where    State  // AtDoor, Threadless, AtGate, Inside: the order in which a request is there, so that none is missed
+	where    State  // StateOverflow, StateAwaitingThread, StateEntry, StateAdmitted: the order in which a request is there, so that none is missed
 	op       int
 	at       *Request
 	position int
@@ -26,7 +26,7 @@ type span struct{ from, to uint64 }
 
 // Inspect begins a walk over the waiting requests. Close it when done.
 func (s *Scheduler) Inspect() *Cursor {
-	c := &Cursor{s: s, next: s.cursors, until: s.arrivals, where: StateAtDoor, op: -1, seen: make([][]span, len(s.queues))}
+	c := &Cursor{s: s, next: s.cursors, until: s.arrivals, where: StateOverflow, op: -1, seen: make([][]span, len(s.queues))}
 	s.cursors = c
 	return c
 }
@@ -59,7 +59,7 @@ func (c *Cursor) Next(n int, visit func(r *Request, position int)) bool {
 			continue
 		}
 		at := c.position
-		if c.where == StateInside && r.placed() {
+		if c.where == StateAdmitted && r.placed() {
 			at = position(r.node)
 		}
 		visit(r, at)
@@ -72,12 +72,12 @@ func (c *Cursor) again(r *Request) bool {
 	switch seen := c.seen[r.Op]; {
 	case c.ones != nil && c.ones[r.arrival]:
 		return true
-	case c.where <= StateThreadless, c.where == StateAtGate && (r.came == 0 || r.marks.has(assigned) || c.s.queues[r.Op].scoped || c.s.rules.AllCompatible): // from there some go inside, and others between them do not
+	case c.where <= StateAwaitingThread, c.where == StateEntry && (r.came == 0 || r.marks.has(assigned) || c.s.queues[r.Op].scoped || c.s.rules.AllCompatible): // from there some go inside, and others between them do not
 		if c.ones == nil {
 			c.ones = map[uint64]bool{}
 		}
 		c.ones[r.arrival] = true
-	case c.where == StateInside:
+	case c.where == StateAdmitted:
 		return r.came > 0 && !r.marks.has(assigned) && slices.ContainsFunc(seen, func(s span) bool { return s.from <= r.arrival && r.arrival <= s.to })
 	case len(seen) == 0 || c.moved:
 		// Those it would have met next have been admitted unseen: a new span.
@@ -91,20 +91,20 @@ func (c *Cursor) again(r *Request) bool {
 // advance moves to the next queue.
 func (c *Cursor) advance() bool {
 	c.position = 0
-	if c.op++; c.op == len(c.s.queues) || c.where == StateThreadless { // of which there is one list
-		if c.where == StateInside {
+	if c.op++; c.op == len(c.s.queues) || c.where == StateAwaitingThread { // of which there is one list
+		if c.where == StateAdmitted {
 			c.done = true
 			return false
 		}
 		c.where++
 		c.op = 0
 	}
-	if c.where == StateThreadless {
+	if c.where == StateAwaitingThread {
 		c.at = c.s.threadless.first
 		return true
 	}
 	q := &c.s.queues[c.op]
-	c.at = map[State]*list{StateAtDoor: &q.out.list, StateAtGate: &q.entry, StateInside: &q.in.list}[c.where].first
+	c.at = map[State]*list{StateOverflow: &q.out.list, StateEntry: &q.entry, StateAdmitted: &q.in.list}[c.where].first
 	return true
 }
 

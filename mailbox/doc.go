@@ -68,7 +68,7 @@
 // with none of them, and passes all that wait.
 //
 // R11, threads. Where threads are assigned on arrival, a request without one waits before the entry
-// queue, and is before none: see ArriveThreadless.
+// queue, and is before none: see ArriveAwaitingThread.
 //
 // R12, failures. A guard, predicate or policy that fails takes the requests with it that it was
 // asked about. What has failed is told before anything starts.
@@ -81,7 +81,7 @@
 //
 // # Invariants
 //
-// I1. Evaluating a guard, a predicate or an order may end the goroutine (AskingFailed, Misjudged).
+// I1. Evaluating a guard, a predicate or an order may end the goroutine (GuardFailed, PolicyFailed).
 // The scheduler belongs to another one then. So nothing is deferred, and before a request is
 // taken from where it is, nothing is evaluated that it needs to get to its next place.
 //

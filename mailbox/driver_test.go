@@ -355,7 +355,7 @@ func (w *world) next1() (none bool) {
 	}
 	want, wantErr := w.ref.next()
 	for _, c := range before {
-		if s := c.request.State(); s == mailbox.StateAtDoor || !c.request.Waits() && s != mailbox.StateRunning {
+		if s := c.request.State(); s == mailbox.StateOverflow || !c.request.Waits() && s != mailbox.StateRunning {
 			w.unwatched(c)
 		}
 	}
@@ -660,7 +660,7 @@ func (w *world) answer() {
 			w.asked[op]++
 		}
 		w.logf("  answered: %v are closed, %d is open", falseOps, op)
-		w.k.Answered(asked, op)
+		w.k.GuardResults(asked, op)
 		w.ref.answered(falseOps, op)
 		for _, op := range falseOps {
 			w.told[line{op, 0}] = told{falsePart: w.rules.Operations[op].Guard, version: w.version}
@@ -682,7 +682,7 @@ func (w *world) silent() {
 	w.logf("  state %+v", w.state)
 	for _, c := range w.waiting() {
 		falsePart, err := w.evaluate(c, w.k.Waiting)
-		if c.request.State() != mailbox.StateInside || w.conds[c.op].looks != guards.AtState || falsePart == "" || err != nil {
+		if c.request.State() != mailbox.StateAdmitted || w.conds[c.op].looks != guards.AtState || falsePart == "" || err != nil {
 			w.logf("  but no: %s", w.name(c))
 			w.state = before
 			return

@@ -122,7 +122,7 @@ func (s *Scheduler) letIn(r *Request) {
 
 // toEntry puts r in its place in the entry queue.
 func (s *Scheduler) toEntry(q *queue, r *Request) {
-	r.state = StateAtGate
+	r.state = StateEntry
 	if q.entry.insert(r); q.entry.first == q.entry.last {
 		s.entering.join(r.Op)
 	}

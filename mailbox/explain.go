@@ -90,10 +90,10 @@ func (s *Scheduler) Why(r *Request) (reason Reason) {
 // copying their reasons would take longer than finding them.
 func (s *Scheduler) Explain(r *Request, reason *Reason) {
 	switch r.state {
-	case StateAtDoor:
+	case StateOverflow:
 		reason.Cause = NoRoom
 		return
-	case StateThreadless:
+	case StateAwaitingThread:
 		reason.Cause, reason.Threads = NoThread, "none is free"
 		return
 	}
@@ -104,7 +104,7 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 		}
 	}
 	a := q.resultOf(r)
-	closed := r.state == StateInside && a.stamp != 0 && a.falsePart != ""
+	closed := r.state == StateAdmitted && a.stamp != 0 && a.falsePart != ""
 	if closed {
 		reason.Guard, reason.Step = a.falsePart, a.step
 	}
@@ -159,13 +159,13 @@ func (s *Scheduler) Holding(r *Request, n int) iter.Seq[*Request] {
 	}
 }
 
-// InTheWay yields the requests that run and that r, which waits, waits for: it conflicts
+// Blockers yields the requests that run and that r, which waits, waits for: it conflicts
 // with them, or a request does that comes before it, and so on. Those announced by Begin
 // are not among them.
 //
 // One that has another reason to wait, its guard or what runs, is not held up by one that only
 // perhaps comes first: it may well start before.
-func (s *Scheduler) InTheWay(r *Request) iter.Seq[*Request] {
+func (s *Scheduler) Blockers(r *Request) iter.Seq[*Request] {
 	return func(yield func(*Request) bool) {
 		others := slices.Collect(s.Running())
 		way := []*Request{r}
@@ -210,7 +210,7 @@ func (s *Scheduler) standsFor(r, other *Request) bool {
 }
 
 // Running yields the requests that run, in the order of their start. Those
-// announced by Begin are not among them, but with Unseen.
+// announced by Begin are not among them, but with Untracked.
 func (s *Scheduler) Running() iter.Seq[*Request] {
 	return func(yield func(*Request) bool) {
 		for r := s.running.first; r != nil; r = r.next {
@@ -221,8 +221,8 @@ func (s *Scheduler) Running() iter.Seq[*Request] {
 	}
 }
 
-// Unseen yields, per operation, how many of those announced by Begin run.
-func (s *Scheduler) Unseen() iter.Seq2[int, int] {
+// Untracked yields, per operation, how many of those announced by Begin run.
+func (s *Scheduler) Untracked() iter.Seq2[int, int] {
 	return func(yield func(op, n int) bool) {
 		for op := s.runs.Next(0); op >= 0; op = s.runs.Next(op + 1) {
 			n := int(s.queues[op].runs)

@@ -28,7 +28,7 @@ func (g *goner) AskRequest(r *mailbox.Request) (string, error) { return g.ask(r.
 func (g *goner) ask(op int, r *mailbox.Request) (string, error) {
 	switch {
 	case g.goes():
-		g.k.AskingFailed(op, r, errGone)
+		g.k.GuardFailed(op, r, errGone)
 		panic(errGone)
 	case g.open(op):
 		return "", nil
@@ -44,7 +44,7 @@ func (g *goner) Opens(_ *mailbox.Request, _ int, open func(any)) {
 
 func (g *goner) before(a, b *mailbox.Request, _ int) (bool, error) {
 	if g.goes() {
-		g.k.Misjudged(errGone, a, b)
+		g.k.PolicyFailed(errGone, a, b)
 		panic(errGone)
 	}
 	return a.Rank < b.Rank, nil
@@ -52,7 +52,7 @@ func (g *goner) before(a, b *mailbox.Request, _ int) (bool, error) {
 
 func (g *goner) choose(eligible []*mailbox.Request) (int, error) {
 	if g.goes() {
-		g.k.Misjudged(errGone, eligible...)
+		g.k.PolicyFailed(errGone, eligible...)
 		panic(errGone)
 	}
 	return len(eligible) - 1, nil
@@ -144,7 +144,7 @@ func TestNobodyIsLostIfSomebodyElsesCodeNeverReturns(t *testing.T) {
 				t.Fatalf("request %d came out %d times, and is in state %d", i, out[r], r.State())
 			}
 		}
-		require.True(t, g.k.Idle(), fmt.Sprint(g.k.Inside()))
+		require.True(t, g.k.Idle(), fmt.Sprint(g.k.Admitted()))
 		for op := range rules.Operations {
 			require.Zero(t, g.k.Queued(op))
 			require.Zero(t, g.k.Waiting(op))

@@ -111,7 +111,7 @@ func (s *Scheduler) guardFailed(q *queue, r *Request, err error) {
 		l.result.stamp = 0 // also if a Try has asked, and one in the entry queue had brought a result
 		s.failLine(q, l, err)
 	}
-	if r.state == StateInside || r.state == StateAtDoor {
+	if r.state == StateAdmitted || r.state == StateOverflow {
 		s.fail(r, err)
 	}
 }
@@ -131,7 +131,7 @@ func (s *Scheduler) logResult(q *queue, r *Request, falsePart string) {
 	if q.shared {
 		r = nil
 	}
-	s.log(Answered, q.op, r, falsePart)
+	s.log(Evaluated, q.op, r, falsePart)
 }
 
 func (s *Scheduler) set(q *queue, a *result, falsePart string) {
@@ -173,24 +173,24 @@ func (q *queue) unwatched() {
 func (s *Scheduler) refuted(q *queue, r *Request, falsePart string) {
 	switch {
 	case q.shared:
-		s.log(Answered, r.Op, nil, falsePart)
+		s.log(Evaluated, r.Op, nil, falsePart)
 		s.set(q, &q.result, falsePart)
-	case q.own || r.state == StateInside:
+	case q.own || r.state == StateAdmitted:
 		s.note(q, r, q.resultOf(r), falsePart)
 	}
 }
 
-// Answered says what the guards over the state of some operations, given as
+// GuardResults says what the guards over the state of some operations, given as
 // bits, have answered since the state last changed: they were asked in ascending
 // order up to the operation open, whose guard holds; if open is -1 none does. Each
 // of them consists of one part; a family among them has one key with waiters.
-func (s *Scheduler) Answered(operations uint64, open int) {
+func (s *Scheduler) GuardResults(operations uint64, open int) {
 	if open >= 0 {
 		operations &= 2<<open - 1 // what comes after it has not been asked, whether it still waits or not
 	}
 	asked := guards.Set{operations & s.admitted.Set[0]}
 	for op := 0; op < min(len(s.queues), 64) && s.overflowing > 0; op++ {
-		if operations&(1<<op) != 0 && s.AtDoorOf(op) && !s.queues[op].family {
+		if operations&(1<<op) != 0 && s.OverflowingOf(op) && !s.queues[op].family {
 			asked.Add(op)
 		}
 	}
@@ -200,7 +200,7 @@ func (s *Scheduler) Answered(operations uint64, open int) {
 			if op != open {
 				falsePart = q.guard
 			}
-			s.log(Answered, op, nil, falsePart)
+			s.log(Evaluated, op, nil, falsePart)
 			s.set(q, &q.result, falsePart)
 			continue
 		}
@@ -213,11 +213,11 @@ func (s *Scheduler) Answered(operations uint64, open int) {
 	}
 }
 
-// AskingFailed says that the evaluation of a guard will not return: that of r, or, if
+// GuardFailed says that the evaluation of a guard will not return: that of r, or, if
 // r is nil, that of an operation's guard over the state. The requests it guards
-// fail with err. It is, with Misjudged, the one method that may be called during
+// fail with err. It is, with PolicyFailed, the one method that may be called during
 // Next, by an Object, if the goroutine is not to come back to it.
-func (s *Scheduler) AskingFailed(op int, r *Request, err error) {
+func (s *Scheduler) GuardFailed(op int, r *Request, err error) {
 	q := &s.queues[op]
 	t := s.trying
 	s.trying = nil
@@ -227,9 +227,9 @@ func (s *Scheduler) AskingFailed(op int, r *Request, err error) {
 	switch {
 	case r == nil:
 		s.failLine(q, &q.line, err)
-	case r.state == StateInside && q.family:
+	case r.state == StateAdmitted && q.family:
 		s.failLine(q, q.lineOf(r), err)
-	case r.state == StateInside || r.state == StateAtDoor:
+	case r.state == StateAdmitted || r.state == StateOverflow:
 		s.fail(r, err)
 	}
 }

@@ -23,7 +23,7 @@ func BenchmarkHandOver(b *testing.B) {
 		}
 		k.Begin(1)
 		k.End(1, nil)
-		k.Answered(1, 0)
+		k.GuardResults(1, 0)
 		if next, _ := k.NextFor(func(*mailbox.Request) bool { return true }); next != r {
 			b.Fatal("it did not start")
 		}

@@ -89,7 +89,7 @@ func (s *Scheduler) ahead(r *Request, how knowledge, yield func(first *Request, 
 	}
 	if more && s.entering.n > 0 {
 		by := r
-		if how != evaluate && !all && r.state == StateInside && !own.scoped && !s.behindEntering(r, how) {
+		if how != evaluate && !all && r.state == StateAdmitted && !own.scoped && !s.behindEntering(r, how) {
 			if first := s.first(own, &own.in, how); first != nil {
 				by = first // r waits with the first of its line, which may be behind others
 			}
@@ -115,12 +115,12 @@ func (s *Scheduler) before(w, r *Request, how knowledge) bool {
 	switch {
 	case s.rules.AllCompatible:
 		return s.atBound(w) && (!s.atBound(r) || w.seq < r.seq)
-	case w.state == StateAtGate:
+	case w.state == StateEntry:
 		return w.seq < r.came
 	case how == evaluate:
 		// r is not admitted, and so comes after w, unless it has kept an older place.
 		return r.came != 0 || w.seq < r.seq || s.due(w)
-	case r.state != StateInside && w.came <= r.came:
+	case r.state != StateAdmitted && w.came <= r.came:
 		return true
 	}
 	return s.guess(candidate{r: w, due: s.due(w)}, candidate{r: r, due: s.due(r)}) < 0

@@ -9,7 +9,7 @@ type Event struct {
 	// that found the object idle, or, of an answer, for everybody who waits for the
 	// operation.
 	Arrival uint64
-	// FalsePart is the part of the guard that is false, of an answer; empty if
+	// FalsePart is the part of the guard that is false, of an evaluation; empty if
 	// the guard holds.
 	FalsePart string
 }
@@ -20,8 +20,8 @@ type EventKind uint8
 const (
 	// Arrived: the request came.
 	Arrived EventKind = iota
-	// Answered: the guard was asked.
-	Answered
+	// Evaluated: the guard was evaluated.
+	Evaluated
 	// Started: the request runs from now on.
 	Started
 	// Ended: it runs no more, or was declined.
@@ -44,7 +44,7 @@ const (
 
 // String implements fmt.Stringer.
 func (e EventKind) String() string {
-	return [...]string{"arrived", "answered", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed", "lapsed"}[e]
+	return [...]string{"arrived", "evaluated", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed", "lapsed"}[e]
 }
 
 func (s *Scheduler) logObject(kind EventKind) { s.log(kind, -1, nil, "") }

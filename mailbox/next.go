@@ -146,12 +146,12 @@ func (s *Scheduler) start(r *Request) {
 	}
 }
 
-// Jam says that there is no thread for any request before the next input, after NextFor has
+// NoThread says that there is no thread for any request before the next input, after NextFor has
 // failed with ErrNoThread. So all that wait have to, and the queues are brought back within
 // their bounds, as by Next when nothing more can start; and a Try that nothing blocks is
 // refused, instead of waiting behind them. It reports whether that changed anything; then
 // NextFor is to be asked again.
-func (s *Scheduler) Jam() bool {
+func (s *Scheduler) NoThread() bool {
 	refused := false
 	for op := s.entering.Next(0); op >= 0 && s.tries > 0; op = s.entering.Next(op + 1) {
 		refused = s.refuseTries(s.queues[op].entry.first, false) || refused

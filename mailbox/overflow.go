@@ -152,7 +152,7 @@ func (s *Scheduler) relieve(b Bound, r *Request, entry bool) {
 	}
 	s.take(q, r, 0)
 	r.bypassed = 0 // what has passed it before does not count here
-	r.state = StateAtDoor
+	r.state = StateOverflow
 	q.out.insert(r)
 	q.overflowing++
 	s.overflowing++
@@ -205,7 +205,7 @@ func (s *Scheduler) refill() {
 		s.total++
 		s.found = true
 		if r.marks.has(threadless) {
-			r.state = StateThreadless
+			r.state = StateAwaitingThread
 			s.threadless.insert(r)
 		} else {
 			s.toEntry(q, r)

@@ -6,14 +6,14 @@ type State uint8
 const (
 	// StateFresh requests have not arrived.
 	StateFresh State = iota
-	// StateAtDoor requests wait in the overflow queue for room in a queue that is full.
-	StateAtDoor
-	// StateThreadless requests wait for a thread, before they are considered.
-	StateThreadless
-	// StateAtGate requests wait in the entry queue: they have not been admitted.
-	StateAtGate
-	// StateInside requests have been admitted, and wait in the queue of their operation.
-	StateInside
+	// StateOverflow requests wait in the overflow queue for room in a queue that is full.
+	StateOverflow
+	// StateAwaitingThread requests wait for a thread, before they are considered.
+	StateAwaitingThread
+	// StateEntry requests wait in the entry queue: they have not been admitted.
+	StateEntry
+	// StateAdmitted requests have been admitted, and wait in the queue of their operation.
+	StateAdmitted
 	// StateRunning requests have been returned by Next and have not completed.
 	StateRunning
 	// StateFailed requests wait for Next to report their failure.
@@ -66,7 +66,7 @@ type marks uint8
 
 const (
 	extra      marks = 1 << iota // among Scheduler.extras
-	threadless                   // has arrived without a thread, and has got none: StateThreadless, or StateAtDoor
+	threadless                   // has arrived without a thread, and has got none: StateAwaitingThread, or StateOverflow
 	assigned                     // has arrived without, and got one: later arrivals may have been admitted before it
 )
 
@@ -79,7 +79,7 @@ func (r *Request) State() State { return r.state }
 func (r *Request) Ended() bool { return r.state == StateDone }
 
 // Waits reports whether the request is in a queue.
-func (r *Request) Waits() bool { return r.state >= StateAtDoor && r.state <= StateInside }
+func (r *Request) Waits() bool { return r.state >= StateOverflow && r.state <= StateAdmitted }
 
 // Arrival returns the request's place in the order of arrivals at its object,
 // counted from 1; it identifies the request there. One that has been requeued

@@ -74,7 +74,7 @@ type Scheduler struct {
 	loose       lines      // without a place among those of their family
 	index       *index     // of what runs of scoped operations; nil if there are none
 	scopes      []guards.Scope
-	found       bool    // see Found
+	found       bool    // see BlockersChanged
 	cursors     *Cursor // inspections under way
 
 	// Scratch space of pick.
@@ -171,7 +171,7 @@ func (s *Scheduler) Arrive(r *Request) {
 	if s.blocked(q, r, certain) {
 		s.hasToWait(r)
 	}
-	r.state = StateAtGate
+	r.state = StateEntry
 	if q.entry.push(r); r.prev == nil {
 		s.entering.join(r.Op)
 	}
@@ -180,7 +180,7 @@ func (s *Scheduler) Arrive(r *Request) {
 	if s.bounded && s.stuck(q, r) {
 		s.settled = s.step
 		back := s.turnBack()
-		if (s.overflow() || back) && r.state == StateAtGate {
+		if (s.overflow() || back) && r.state == StateEntry {
 			s.settled = 0 // another has left, which may have come before it
 		}
 	}
@@ -208,7 +208,7 @@ func (s *Scheduler) hasToWait(r *Request) { r.rests = s.rests - 1 }
 // the policy fails, so has r.
 func (s *Scheduler) enter(r *Request, longer uint64) {
 	q := &s.queues[r.Op]
-	r.state = StateInside
+	r.state = StateAdmitted
 	if q.in.insert(r); q.in.first == q.in.last {
 		s.admitted.join(r.Op)
 	}
@@ -287,7 +287,7 @@ func (s *Scheduler) Enter(r *Request, keep bool) {
 		return
 	}
 	s.enter(r, one|isAdmitted)
-	if s.bounded && r.state == StateInside {
+	if s.bounded && r.state == StateAdmitted {
 		if _, _, full := s.full(q, 0); full {
 			r.marks |= extra
 			s.extras = append(s.extras, r)
@@ -407,7 +407,7 @@ func (s *Scheduler) Rerank(r *Request, rank int64) bool {
 	s.step++
 	s.log(Reranked, r.Op, r, "")
 	q := &s.queues[r.Op]
-	if r.state != StateInside || !q.sorted {
+	if r.state != StateAdmitted || !q.sorted {
 		r.Rank = rank
 		return true
 	}
@@ -474,9 +474,9 @@ func (s *Scheduler) outdateAll() {
 	}
 }
 
-// Misjudged says that a policy will not return that was asked about some waiting
+// PolicyFailed says that a policy will not return that was asked about some waiting
 // requests. They fail with err.
-func (s *Scheduler) Misjudged(err error, about ...*Request) {
+func (s *Scheduler) PolicyFailed(err error, about ...*Request) {
 	s.trying = nil
 	for _, r := range about {
 		if r.Waits() {
@@ -516,22 +516,22 @@ func (s *Scheduler) leave(r *Request) {
 // and, if it was admitted, by that.
 func (s *Scheduler) take(q *queue, r *Request, shorter uint64) {
 	switch r.state {
-	case StateInside:
+	case StateAdmitted:
 		s.takeAdmitted(q, r)
 		shorter |= isAdmitted
-	case StateAtGate:
+	case StateEntry:
 		s.leaveEntry(q, r)
 		if r.bypassed > 0 {
 			s.left(q, r)
 		}
-	case StateThreadless:
+	case StateAwaitingThread:
 		s.passCursors(r)
 		s.threadless.remove(r)
 		s.countTry(q, r, -1)
-	case StateAtDoor:
+	case StateOverflow:
 		s.leaveOverflow(q, r)
 	}
-	if r.state != StateAtDoor {
+	if r.state != StateOverflow {
 		s.total--
 	}
 	q.unwatched()

@@ -133,7 +133,7 @@ func TestOnlyGuardsOverWaitingCountsAreWatchful(t *testing.T) {
 		guards.AtState: false, guards.AtArgument: false, guards.AtWaiting: true, guards.AtArgument | guards.AtWaiting: true,
 	} {
 		_, k := newGated(looks)
-		require.Equal(t, want, k.Unsettled())
+		require.Equal(t, want, k.NeedsScheduling())
 	}
 }
 
@@ -190,7 +190,7 @@ func TestWhatWasNotAskedIsAsked(t *testing.T) {
 	k.Begin(0)
 	require.True(t, k.Withdraw(gone))
 	k.End(0, nil)
-	k.Answered(0b11, 0)
+	k.GuardResults(0b11, 0)
 	started, err := k.Next()
 	require.NoError(t, err)
 	require.Same(t, waits, started)

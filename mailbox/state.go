@@ -7,9 +7,9 @@ import "github.com/sluice-go/sluice/guards"
 // Step returns the number of inputs and starts so far.
 func (s *Scheduler) Step() uint64 { return s.step }
 
-// Unsettled reports whether what waits has to be reconsidered though nothing has
+// NeedsScheduling reports whether what waits has to be reconsidered though nothing has
 // ended: after a withdrawal, or another rank.
-func (s *Scheduler) Unsettled() bool {
+func (s *Scheduler) NeedsScheduling() bool {
 	return s.watchful || s.headed || s.entering.n > 0 || s.failed.first != nil || s.Runs() && s.Waits()
 }
 
@@ -75,18 +75,20 @@ func (s *Scheduler) Runs() bool { return s.runs.n > 0 }
 // RunsOf returns how many requests of the operation run, those announced by Begin included.
 func (s *Scheduler) RunsOf(op int) int { return int(s.queues[op].runs) }
 
-// Inside returns the set of operations with admitted requests. It
+// Admitted returns the set of operations with admitted requests. It
 // belongs to the scheduler: do not change or keep it.
-func (s *Scheduler) Inside() guards.Set { return s.admitted.Set }
+func (s *Scheduler) Admitted() guards.Set { return s.admitted.Set }
 
-// AtDoor reports whether any request waits for room in a queue.
-func (s *Scheduler) AtDoor() bool { return s.overflowing > 0 }
+// Overflowing reports whether any request waits for room in a queue.
+func (s *Scheduler) Overflowing() bool { return s.overflowing > 0 }
 
-// AtDoorOf reports whether any request of the operation waits for room, that has a thread.
-func (s *Scheduler) AtDoorOf(op int) bool { return s.queues[op].overflowing > s.queues[op].threadless }
+// OverflowingOf reports whether any request of the operation waits for room, that has a thread.
+func (s *Scheduler) OverflowingOf(op int) bool {
+	return s.queues[op].overflowing > s.queues[op].threadless
+}
 
-// AtGate reports whether any request waits to be admitted.
-func (s *Scheduler) AtGate() bool { return s.entering.n > 0 }
+// Entering reports whether any request waits to be admitted.
+func (s *Scheduler) Entering() bool { return s.entering.n > 0 }
 
 // Backlog returns how many requests wait, anywhere.
 func (s *Scheduler) Backlog() int { return s.total }

@@ -147,7 +147,7 @@ func TestNoAnswerOutlivesTheLastWhoWaits(t *testing.T) {
 	require.Nil(t, next(t, k))
 	require.True(t, second.Waits())
 	require.Equal(t, []mailbox.EventKind{
-		mailbox.Arrived, mailbox.Answered, mailbox.Started, mailbox.Ended, mailbox.Answered, mailbox.Started, mailbox.Ended,
-		mailbox.Arrived, mailbox.Answered,
+		mailbox.Arrived, mailbox.Evaluated, mailbox.Started, mailbox.Ended, mailbox.Evaluated, mailbox.Started, mailbox.Ended,
+		mailbox.Arrived, mailbox.Evaluated,
 	}, log)
 }

@@ -47,7 +47,7 @@ func TestWhoHasNoThreadIsNotConsideredAndInNobodysWay(t *testing.T) {
 	var bare [3]mailbox.Request
 	for i := range bare {
 		bare[i].Op = []int{peek, alter, pass}[i]
-		k.ArriveThreadless(&bare[i])
+		k.ArriveAwaitingThread(&bare[i])
 	}
 	reader := mailbox.Request{Op: peek}
 	k.Arrive(&reader)
@@ -60,19 +60,19 @@ func TestWhoHasNoThreadIsNotConsideredAndInNobodysWay(t *testing.T) {
 	require.Equal(t, 1, k.Queued(alter))
 	require.Zero(t, k.Waiting(alter))
 
-	require.Same(t, &bare[0], k.Threadless())
-	k.Man(&bare[0])
-	require.Same(t, &bare[1], k.Threadless())
+	require.Same(t, &bare[0], k.AwaitingThread())
+	k.AssignThread(&bare[0])
+	require.Same(t, &bare[1], k.AwaitingThread())
 	r, _ = k.Next()
 	require.Same(t, &bare[0], r)
 	require.True(t, k.Withdraw(&bare[1]))
-	require.Same(t, &bare[2], k.Threadless())
+	require.Same(t, &bare[2], k.AwaitingThread())
 	require.Same(t, &bare[2], k.Find(bare[2].Arrival()))
 	k.Complete(&reader)
 	k.Complete(&bare[0])
 	require.True(t, k.Waits())
-	k.Man(&bare[2])
-	require.Nil(t, k.Threadless())
+	k.AssignThread(&bare[2])
+	require.Nil(t, k.AwaitingThread())
 	r, _ = k.Next()
 	require.Nil(t, r, "its guard is false")
 	require.Equal(t, mailbox.GuardFalse, k.Why(&bare[2]).Cause)
@@ -83,9 +83,9 @@ func TestWhoHasNoThreadIsNotConsideredAndInNobodysWay(t *testing.T) {
 func TestATryDoesNotWaitForAThread(t *testing.T) {
 	k := mailbox.New(gatewayRules(mailbox.Bound{}), &gateway{})
 	first, try := mailbox.Request{Op: peek}, mailbox.Request{Op: peek, Try: true}
-	k.ArriveThreadless(&first)
-	k.ArriveThreadless(&try)
-	k.Strand()
+	k.ArriveAwaitingThread(&first)
+	k.ArriveAwaitingThread(&try)
+	k.NoThreadToAssign()
 	r, err := k.Next()
 	require.Same(t, &try, r)
 	require.EqualError(t, err, "peek would wait: there is no thread for it")
@@ -94,7 +94,7 @@ func TestATryDoesNotWaitForAThread(t *testing.T) {
 	require.True(t, first.Waits())
 
 	// Nor behind somebody who does, and could start.
-	k.Man(&first)
+	k.AssignThread(&first)
 	no := func(*mailbox.Request) bool { return false }
 	_, err = k.NextFor(no)
 	require.ErrorIs(t, err, mailbox.ErrNoThread)
@@ -105,14 +105,14 @@ func TestATryDoesNotWaitForAThread(t *testing.T) {
 	r, err = k.NextFor(no)
 	require.ErrorIs(t, err, mailbox.ErrNoThread)
 	require.Same(t, &first, r)
-	require.True(t, k.Jam())
+	require.True(t, k.NoThread())
 	r, err = k.NextFor(no)
 	require.Same(t, &behind, r)
 	require.EqualError(t, err, "peek would wait: there is no thread for it")
 	require.True(t, barred.Waits(), "it waits for what runs")
 	_, err = k.NextFor(no)
 	require.ErrorIs(t, err, mailbox.ErrNoThread)
-	require.False(t, k.Jam())
+	require.False(t, k.NoThread())
 }
 
 // Requests come with and without threads, get some, start, end, are withdrawn and turned away,
@@ -151,7 +151,7 @@ func TestRequestsWithoutThreadsAreAccountedFor(t *testing.T) {
 				if b.Overflow != mailbox.Unbounded {
 					waiting := 0
 					for _, q := range all {
-						if q.Waits() && q.State() != mailbox.StateAtDoor && !q.Try {
+						if q.Waits() && q.State() != mailbox.StateOverflow && !q.Try {
 							waiting++
 						}
 					}
@@ -167,16 +167,16 @@ func TestRequestsWithoutThreadsAreAccountedFor(t *testing.T) {
 						has[q] = true
 						k.Arrive(q)
 					} else {
-						k.ArriveThreadless(q)
+						k.ArriveAwaitingThread(q)
 						if r.IntN(2) == 0 {
-							k.Strand()
+							k.NoThreadToAssign()
 						}
 					}
 				case n < 7:
-					if q := k.Threadless(); q != nil {
+					if q := k.AwaitingThread(); q != nil {
 						require.Greater(t, q.Arrival(), last)
 						last, has[q] = q.Arrival(), true
-						k.Man(q)
+						k.AssignThread(q)
 					}
 				case n == 7 && len(all) > 0:
 					q := all[r.IntN(len(all))]
@@ -192,10 +192,10 @@ func TestRequestsWithoutThreadsAreAccountedFor(t *testing.T) {
 							seen[q] = true
 							require.NotEmpty(t, k.Why(q).String())
 						})
-						if q := k.Threadless(); q != nil && q.State() == mailbox.StateThreadless && r.IntN(3) == 0 {
+						if q := k.AwaitingThread(); q != nil && q.State() == mailbox.StateAwaitingThread && r.IntN(3) == 0 {
 							require.Greater(t, q.Arrival(), last)
 							last, has[q] = q.Arrival(), true
-							k.Man(q)
+							k.AssignThread(q)
 						}
 					}
 					c.Close()
@@ -226,10 +226,10 @@ func TestRequestsWithoutThreadsAreAccountedFor(t *testing.T) {
 					end(q)
 				}
 			} else {
-				for q := k.Threadless(); q != nil || len(running) > 0; q = k.Threadless() {
+				for q := k.AwaitingThread(); q != nil || len(running) > 0; q = k.AwaitingThread() {
 					if q != nil {
 						has[q] = true
-						k.Man(q)
+						k.AssignThread(q)
 					}
 					settle()
 					for _, q := range running {

@@ -5,28 +5,28 @@ package mailbox
 // others, until it has a thread: then it comes to the entry queue, or, if there was no room
 // for it meanwhile, it goes on waiting in the overflow queue, where it stood.
 //
-//	ArriveThreadless ──► threadless ──Man──► entry queue
-//	                        │   ▲
-//	               overflow ▼   │ refill
-//	                  overflow queue ──Man──► overflow queue, of those that have a thread
+//	ArriveAwaitingThread ──► awaiting thread ──AssignThread──► entry queue
+//	                            │    ▲
+//	                   overflow ▼    │ refill
+//	                      overflow queue ──AssignThread──► overflow queue, of those that have a thread
 //
 // It waits like others: it is counted by bounds, can be withdrawn, and fails when the object
-// is closed. A Try does not wait for a thread: see Strand.
+// is closed. A Try does not wait for a thread: see NoThreadToAssign.
 
-// ArriveThreadless is Arrive for a request that has no thread yet. It is followed by Man, in
-// the same step if there is one.
-func (s *Scheduler) ArriveThreadless(r *Request) {
+// ArriveAwaitingThread is Arrive for a request that has no thread yet. If there is one for it,
+// AssignThread follows in the same step.
+func (s *Scheduler) ArriveAwaitingThread(r *Request) {
 	q := s.register(r)
-	r.state = StateThreadless
+	r.state = StateAwaitingThread
 	r.marks |= threadless
 	s.threadless.push(r)
 	q.length.Add(one)
 	s.countTry(q, r, 1)
 }
 
-// Threadless returns the request that is to have the next thread: of those that have none
+// AwaitingThread returns the request that is to have the next thread: of those that have none
 // the one that has arrived first; or nil.
-func (s *Scheduler) Threadless() *Request {
+func (s *Scheduler) AwaitingThread() *Request {
 	first := s.threadless.first
 	for op := 0; op < len(s.queues) && s.overflowing > 0; op++ {
 		q := &s.queues[op]
@@ -41,12 +41,12 @@ func (s *Scheduler) Threadless() *Request {
 	return first
 }
 
-// Man says that the request, which Threadless has returned, has a thread.
-func (s *Scheduler) Man(r *Request) {
+// AssignThread says that the request, which AwaitingThread has returned, has a thread.
+func (s *Scheduler) AssignThread(r *Request) {
 	s.step++
 	r.marks = r.marks&^threadless | assigned
 	q := &s.queues[r.Op]
-	if r.state == StateAtDoor {
+	if r.state == StateOverflow {
 		q.threadless--
 		s.lineUp(q, &q.out, r) // it may start from there now
 		return
@@ -59,9 +59,9 @@ func (s *Scheduler) Man(r *Request) {
 	s.toEntry(q, r)
 }
 
-// Strand says that no request gets a thread before the next input: those that do not wait for
-// one are refused.
-func (s *Scheduler) Strand() {
+// NoThreadToAssign says that no request gets a thread before the next input: those that do not
+// wait for one are refused.
+func (s *Scheduler) NoThreadToAssign() {
 	if s.tries > 0 {
 		s.refuseTries(s.threadless.first, true)
 	}

@@ -471,9 +471,9 @@ func (s *scene) inspect(d *datadriven.TestData) {
 	more := s.cursor.Next(number([]string{d.CmdArgs[0].Key}), func(r *mailbox.Request, position int) {
 		where := "admitted"
 		switch r.State() {
-		case mailbox.StateAtGate:
+		case mailbox.StateEntry:
 			where = "in the entry queue"
-		case mailbox.StateAtDoor:
+		case mailbox.StateOverflow:
 			where = "in the overflow queue"
 		}
 		s.printf("%s, %d. %s: %s\n", s.name(r), position, where, s.k.Why(r))
@@ -496,7 +496,7 @@ func (s *scene) queues() {
 	for _, where := range []struct {
 		name  string
 		state mailbox.State
-	}{{"overflow", mailbox.StateAtDoor}, {"entry", mailbox.StateAtGate}, {"admitted", mailbox.StateInside}, {"running", mailbox.StateRunning}} {
+	}{{"overflow", mailbox.StateOverflow}, {"entry", mailbox.StateEntry}, {"admitted", mailbox.StateAdmitted}, {"running", mailbox.StateRunning}} {
 		var names []string
 		for _, r := range s.calls {
 			if r.State() == where.state {
@@ -504,7 +504,7 @@ func (s *scene) queues() {
 			}
 		}
 		if where.state == mailbox.StateRunning {
-			for op, n := range s.k.Unseen() {
+			for op, n := range s.k.Untracked() {
 				names = append(names, slices.Repeat([]string{s.rules.Operations[op].Name}, n)...)
 			}
 		}

@@ -56,7 +56,7 @@ func (s *Scheduler) pick() *Request {
 	return r
 }
 
-// clearScratch pins no request. It is not deferred: after AskingFailed or Misjudged the scheduler
+// clearScratch pins no request. It is not deferred: after GuardFailed or PolicyFailed the scheduler
 // belongs to another goroutine (I1).
 func (s *Scheduler) clearScratch(h []candidate) {
 	clear(h)
@@ -204,7 +204,7 @@ func (s *Scheduler) choose(eligible []*Request) *Request {
 		err = &ChoiceError{Policy: s.rules.Policy.Name, Index: i, Eligible: len(eligible)}
 	}
 	if err != nil {
-		s.Misjudged(err, eligible...)
+		s.PolicyFailed(err, eligible...)
 		return nil
 	}
 	return eligible[i]
@@ -221,7 +221,7 @@ func (s *Scheduler) sort(h []candidate) bool {
 	if s.policyFailed == nil {
 		return true
 	}
-	s.Misjudged(s.policyFailed, s.comparedLast[:]...)
+	s.PolicyFailed(s.policyFailed, s.comparedLast[:]...)
 	s.policyFailed, s.comparedLast = nil, [2]*Request{}
 	return false
 }

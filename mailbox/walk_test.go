@@ -78,7 +78,7 @@ func (w *world) position(c *call) int {
 		switch {
 		case o.op != c.op || o.request.State() != c.request.State():
 			return false
-		case c.request.State() != mailbox.StateInside || !w.ref.sorted(c.op):
+		case c.request.State() != mailbox.StateAdmitted || !w.ref.sorted(c.op):
 			return o.pos <= c.pos
 		}
 		return o == c || w.ref.line(o) == w.ref.line(c) && w.ref.byPolicy(o, c) < 0

@@ -527,5 +527,5 @@ func (w *world) newState() {
 
 // atGate reports whether anybody waits at the gate for the operation.
 func (w *world) atGate(op int) bool {
-	return slices.ContainsFunc(w.calls, func(c *call) bool { return c.op == op && c.request.State() == mailbox.StateAtGate })
+	return slices.ContainsFunc(w.calls, func(c *call) bool { return c.op == op && c.request.State() == mailbox.StateEntry })
 }

@@ -72,7 +72,7 @@ func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 		m.mu.Unlock()
 		return m.Blockers(nodes)
 	case r.Waits():
-		for other := range m.scheduler().InTheWay(&r.Request) {
+		for other := range m.scheduler().Blockers(&r.Request) {
 			nodes = other.Record.(*Request).frame.appendTo(nodes)
 		}
 	case r.State() == mailbox.StateRunning:

@@ -98,7 +98,7 @@ func (m *Mailbox) waitsOf(runs []run) []mailbox.Running {
 func (m *Mailbox) describe(r *Request, w *mailbox.Waiting, position int, now time.Duration) {
 	k := m.scheduler()
 	w.Operation, w.Arrival, w.Position = m.config.Rules.Operations[r.Op].Name, r.Arrival(), position
-	w.Outside, w.Thread, w.Leaving = r.State() != mailbox.StateInside, r.thread() != nil, r.gone() != nil
+	w.Outside, w.Thread, w.Leaving = r.State() != mailbox.StateAdmitted, r.thread() != nil, r.gone() != nil
 	w.Age, w.Bypassed = max(now-r.since, 0), k.Bypassed(&r.Request)
 	m.because(k, r, &w.Reason)
 }

@@ -397,7 +397,7 @@ func (m *Mailbox) Yield(l Leaving) {
 		k.Abandon(l.Op)
 	}
 	if l.Asked != 0 {
-		k.Answered(l.Asked, l.Open)
+		k.GuardResults(l.Asked, l.Open)
 	}
 	m.serve(nil, m.helpLimit(l.MayHelp), false)
 }
@@ -459,11 +459,11 @@ func (m *Mailbox) release() {
 // evaluates for them. Requests in the overflow queue count as admitted ones do: nothing runs, and
 // nothing can start, so that they wait for their guards, or behind the head of a line, which does.
 func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
-	c, in := m.config, k.Inside()
-	if c.bounded && k.AtDoor() {
+	c, in := m.config, k.Admitted()
+	if c.bounded && k.Overflowing() {
 		in = slices.Clone(in)
 		for op := range c.Rules.Operations {
-			if k.AtDoorOf(op) {
+			if k.OverflowingOf(op) {
 				in.Add(op)
 			}
 		}
@@ -490,7 +490,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 			watched = 1 << (c.Carried - 1)
 		}
 	}
-	if c.Parallel != nil && k.Threadless() != nil {
+	if c.Parallel != nil && k.AwaitingThread() != nil {
 		w |= word.Parked | word.Recheck
 	}
 	// Where nothing waits nothing looks at the set. But a guard that requests carry is
@@ -534,7 +534,7 @@ func (m *Mailbox) waits() bool {
 // carried returns one of the requests that wait, if all carry the same plain guard; or nil.
 func (m *Mailbox) carried(k *mailbox.Scheduler, in guards.Set) *Request {
 	op := m.config.Carried - 1
-	if in.Next(0) != op || in.Next(op+1) >= 0 || k.AtDoor() {
+	if in.Next(0) != op || in.Next(op+1) >= 0 || k.Overflowing() {
 		return nil
 	}
 	r := k.Only(op)
@@ -630,7 +630,7 @@ func (m *Mailbox) serve(self *Request, budget int, worker bool) {
 	var out *Request // has ended; its caller is told without mu
 	s := server{self: self, budget: budget, worker: worker, dispatched: m.config.Dispatcher != nil}
 	for {
-		if worker && s.budget <= 0 && m.scheduler().AtGate() {
+		if worker && s.budget <= 0 && m.scheduler().Entering() {
 			// The turn is over. The requests in the entry queue are admitted in the next
 			// turn, which has a thread: by that a Try is decided. If the entry queue is
 			// empty, the admitted are considered here, so that there is a next turn only if

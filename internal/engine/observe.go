@@ -107,7 +107,7 @@ func (m *Mailbox) load() (l mailbox.Load) {
 		for range k.Running() {
 			l.Running++
 		}
-		for _, n := range k.Unseen() {
+		for _, n := range k.Untracked() {
 			l.Running += n
 		}
 	}

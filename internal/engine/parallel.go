@@ -108,10 +108,10 @@ func (m *Mailbox) startAll(out *Request) {
 		m.out = out
 		r, err := m.next(m.hasThread)
 		m.out = nil
-		if m.scheduler().Found() && pending.Load() > 0 {
+		if m.scheduler().BlockersChanged() && pending.Load() > 0 {
 			m.recheck()
 		}
-		if err == mailbox.ErrNoThread && m.scheduler().Jam() {
+		if err == mailbox.ErrNoThread && m.scheduler().NoThread() {
 			continue // requests have failed, and are reported by next
 		}
 		if r == nil || err == mailbox.ErrNoThread {

@@ -153,7 +153,7 @@ func (r *Request) policyFailed(policy string, value any, stack []byte, about ...
 		m.config.Failed(m.host, r, err)
 	}
 	if value == nil {
-		m.scheduler().Misjudged(err, about...)
+		m.scheduler().PolicyFailed(err, about...)
 		m.abandon()
 	}
 	return err

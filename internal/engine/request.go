@@ -522,7 +522,7 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 	k := m.scheduler()
 	switch fan := m.config.Parallel; {
 	case fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()):
-		k.ArriveThreadless(&r.Request) // the owner gives it a thread, if there is one
+		k.ArriveAwaitingThread(&r.Request) // the owner gives it a thread, if there is one
 	case owner && fan == nil && m.config.Dispatcher == nil: // a Dispatcher's threads evaluate the guards of its objects
 		if k.Come(&r.Request, falsePart) {
 			m.release()
@@ -678,7 +678,7 @@ func (m *Mailbox) remove(r *Request) bool {
 func (m *Mailbox) reconsider() {
 	k := m.scheduler()
 	switch {
-	case k.Unsettled() && m.engage():
+	case k.NeedsScheduling() && m.engage():
 		// Guards over waiting counts see one request less, or another request is the first of
 		// its queue. A worker considers them.
 		m.changed()
@@ -869,13 +869,13 @@ func (r *Request) Forsake() {
 // it guards fail with err. A worker takes over the object from the goroutine, which is dying inside
 // the scheduler with mu held: no function on its stack will go on.
 func (m *Mailbox) GuardExited(op int, r *mailbox.Request, err error) {
-	m.scheduler().AskingFailed(op, r, err)
+	m.scheduler().GuardFailed(op, r, err)
 	m.abandon()
 }
 
 // ConflictExited is GuardExited for a condition of the conflict table that was evaluated for r.
 func (m *Mailbox) ConflictExited(r *mailbox.Request, err error) {
-	m.scheduler().Misjudged(err, r)
+	m.scheduler().PolicyFailed(err, r)
 	m.abandon()
 }
 

@@ -58,7 +58,7 @@ func (m *Mailbox) sight(now time.Duration) (all []run) {
 			Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: max(now-r.since, 0), For: now - s.at,
 		}, r.frame, s})
 	}
-	for op, n := range k.Unseen() {
+	for op, n := range k.Untracked() {
 		for range n {
 			s := saw(nil, now)
 			all = append(all, run{mailbox.Running{Operation: ops[op].Name, Age: now - s.at, For: now - s.at}, nil, s})

@@ -85,15 +85,15 @@ func (m *Mailbox) threads() Dispatcher {
 // here. If there is no thread then, an Offer will come, which engages in turn.
 func (m *Mailbox) assignThreads() {
 	x, k := m.parallel(), m.scheduler()
-	for next := k.Threadless(); next != nil; next = k.Threadless() {
+	for next := k.AwaitingThread(); next != nil; next = k.AwaitingThread() {
 		if m.config.Parallel.Threads != nil {
 			if !m.reserve() {
-				k.Strand()
+				k.NoThreadToAssign()
 				return
 			}
 			x.spare--
 		}
-		k.Man(next)
+		k.AssignThread(next)
 		r := next.Record.(*Request)
 		r.special().thread = &thread{m: m, r: r, wake: make(chan bool, 1), waits: true}
 		m.countKept(1)
@@ -123,5 +123,5 @@ func (m *Mailbox) dismissThread(r *Request) {
 // are kept by requests that wait here and cannot start, none will be returned. The caller holds
 // mu, and nothing runs.
 func (m *Mailbox) threadExpected() bool {
-	return m.scheduler().Threadless() != nil && m.parallel().kept == 0
+	return m.scheduler().AwaitingThread() != nil && m.parallel().kept == 0
 }
