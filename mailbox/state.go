@@ -61,9 +61,6 @@ func (s *Scheduler) Find(arrival uint64) *Request {
 	return s.threadless.find(arrival)
 }
 
-// Idle reports whether nothing waits and nothing runs.
-func (s *Scheduler) Idle() bool { return !s.Waits() && !s.Runs() }
-
 // Waits reports whether any request waits, or has failed and is not yet reported.
 func (s *Scheduler) Waits() bool {
 	return s.admitted.n > 0 || s.entering.n > 0 || s.failed.first != nil || s.overflowing > 0 || s.threadless.first != nil
