@@ -8,10 +8,9 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Every type has three operations that it does not declare, for what is worth no
-// declaration: they take what they do, and what they wait for, as their argument.
-// Each is a family whose key is the guard, so that any number of requests that
-// wait for one guard cost one question.
+// Every type has three operations that it does not declare, for what is worth no declaration. Their
+// argument is the function that they run, and the guard that they wait for. Each is a family whose
+// key is the guard, so that all requests that wait for one guard share one evaluation.
 
 // adhoc is the argument of an operation that is not declared.
 type adhoc[T any] struct {
@@ -82,7 +81,7 @@ func (o *Object[T]) View(ctx context.Context, f func(*T) error) error {
 
 // Until waits until the guard holds, and does nothing then; by the time it returns
 // the guard may be false again. Any number of goroutines may wait for one guard: it
-// is asked once for all of them, if it is the same value (or a copy of it), so make
+// is evaluated once for all of them, if it is the same value (or a copy of it). So make
 // it once and keep it:
 //
 //	var empty = guards.When("empty", (*Buffer).Empty)

@@ -83,7 +83,7 @@ func TestAnyNumberOfWatchersOfOneGuardCostOneQuestionPerChange(t *testing.T) {
 			require.NoError(t, o.View(background, func(*dam) error { n, m = asked, again; return nil }))
 			return n, m
 		}
-		count() // lets in whoever is at the gate
+		count() // after it the requests in the entry queue are admitted
 		require.NoError(t, o.Do(background, func(*dam) error { return nil }))
 		n, m := count()
 		for range 10 {

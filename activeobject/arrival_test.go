@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// makings are the ways of making a request, also those whose result nobody waits
-// for: they begin it, and return what waits for its error.
+// makings are the ways of making a request, including those that do not wait for its result. Each
+// begins a request, and returns a function that waits for its error.
 func makings(t *testing.T, s *scene, ds desks, o *activeobject.Object[desk]) map[string]func(ctx context.Context, arg mission) func() error {
 	all := map[string]func(ctx context.Context, arg mission) func() error{}
 	for name, way := range ways(ds.do, o) {
@@ -183,7 +183,7 @@ func TestTheSenderOfAMessageIsKnownWhereItIsRequeuedTo(t *testing.T) {
 	})
 }
 
-// An object goes on, while somebody asks whether its request is let in elsewhere.
+// An object goes on while the interceptors of another one decide about its requeued request.
 func TestNoObjectWaitsForAnArrivalElsewhere(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -210,7 +210,7 @@ func TestNoObjectWaitsForAnArrivalElsewhere(t *testing.T) {
 	})
 }
 
-// Who withdraws a request while it is under way leaves word, and it never arrives.
+// A request that is withdrawn while it is under way to another object never arrives.
 func TestARequestCanBeWithdrawnOnItsWay(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {

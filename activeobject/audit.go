@@ -48,8 +48,8 @@ func (a *Audit) diff(before, after string) string {
 	return "before: " + before + "\nafter: " + after
 }
 
-// askTwice asks a guard, of the operation or of one request with the body, and finds
-// out whether that is all it does.
+// askTwice evaluates a guard twice: that of the operation, or of one request with the body. It
+// returns an error if the state changes or the results differ.
 func (h *host[T]) askTwice(op int, body engine.Body, ask func() (falsePart string)) (falsePart string, err error) {
 	a, d := h.class.audit, h.class.rule(op)
 	e := &ImpureError{Object: h.Name(), Operation: d.Name, Guard: d.Guard}
@@ -71,7 +71,7 @@ func (h *host[T]) askTwice(op int, body engine.Body, ask func() (falsePart strin
 	return "", a.found(e)
 }
 
-// said puts a guard's answer into words.
+// said puts a guard's result into words.
 func said(falsePart string) string {
 	if falsePart == "" {
 		return "yes"

@@ -275,8 +275,8 @@ var (
 	grown = guards.When("grown", func(t *tally) bool { return t.sum >= 1<<40 })
 )
 
-// Calls of an object that ten thousand watch, for one guard, against one that
-// nobody watches; and what it costs each of them to be told.
+// Calls of an object at which ten thousand goroutines wait for one guard, against one without
+// waiters; and what it costs to wake each of them.
 func BenchmarkUntil(b *testing.B) {
 	const watchers = 10_000
 	ctx := context.Background()

@@ -95,7 +95,7 @@ func BenchmarkMessageRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
-		// to is who Request of ours goes to: an object, or the plain actor itself.
+		// object says that our Request goes to an object, and not to the plain actor.
 		object bool
 	}{
 		{"object", context.Background(), true},

@@ -177,7 +177,7 @@ func (g *guarded) add() {
 	g.mu.Unlock()
 }
 
-// addSafely is add by somebody who expects the body to panic.
+// addSafely is add by a caller that expects the body to panic.
 //
 //go:noinline
 func (g *guarded) addSafely() (int64, error) {

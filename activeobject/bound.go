@@ -15,9 +15,9 @@ const (
 	// DropOldest fails the request that has waited longest, with a *FullError, and
 	// lets the new one wait in its place.
 	DropOldest = mailbox.DropOldest
-	// Wait makes a Call, or a Select, wait for room, withdrawable, outside the queue.
-	// What has no goroutine that could wait (Send, Begin, Tell, a message) is refused;
-	// so is a requeue.
+	// Wait makes a Call, or a Select, wait for room in an overflow queue, from which it can be
+	// withdrawn. What has no goroutine that could wait (Send, Begin, Tell, a message) is
+	// refused; so is a requeue.
 	Wait = mailbox.Wait
 )
 

@@ -67,8 +67,8 @@ func TestAFullQueueRefusesOneMore(t *testing.T) {
 	}
 }
 
-// Whoever comes before it is decided who starts, is let in until it is: then there may be
-// too many, and the latest are turned away before the body has run.
+// Requests that arrive before it is decided which one starts are let in until then. If there are too
+// many then, the latest are refused before the body has run.
 func TestABoundHoldsBehindARequestThatWaitedForItsThread(t *testing.T) {
 	typ := activeobject.NewType[None]("slow")
 	work := activeobject.ProcedureCtx(typ, "work", func(_ *None, ctx context.Context, leave chan None) (None, error) {
@@ -143,7 +143,7 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 			cancel()
 			require.ErrorIs(t, soon(t, s.system, gone).err, context.Canceled)
 
-			// Who has no goroutine that could wait is told so.
+			// A request that has no goroutine that could wait is refused.
 			_, err := l.a.Send(background, o, "a6").Await(background)
 			requireFull(t, err, entry, false, 1)
 			_, err = ask(t, s, o.PID(), &actor.Invoke{Operation: "a", Argument: "a7"})
@@ -177,7 +177,7 @@ func TestWhoWaitsForRoomIsToldOfTheStop(t *testing.T) {
 	})
 }
 
-// A tell that is turned away is logged, as nobody else hears of it.
+// A tell that is refused is logged, as nothing else is told of it.
 func TestATellThatIsTurnedAwayIsLogged(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -220,7 +220,7 @@ func TestARequestThatCanStartAtOnceIsNeverTurnedAway(t *testing.T) {
 	}
 }
 
-// Whoever waits for room is let in without it when it could start at once.
+// A request that waits for room is admitted without it when it can start at once.
 func TestWhoWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -357,8 +357,8 @@ func TestTwoObjectsThatTellEachOtherIntoFullQueuesDoNotWedge(t *testing.T) {
 	})
 }
 
-// A Try waits for what runs only, in no queue: neither is it turned away from a full
-// one, nor is anybody to make room for it.
+// A Try waits for what runs only, in no queue: it is not refused by a full queue, and no request is
+// dropped to make room for it.
 func TestNoBoundConcernsATry(t *testing.T) {
 	ts := newTanks()
 

@@ -206,7 +206,7 @@ func TestCancellationRacesWithTheGrant(t *testing.T) {
 							ran++
 						case errors.Is(err, context.Canceled):
 							cancelled++
-							ts.fill.Call(background, o, -1) // nobody took it
+							ts.fill.Call(background, o, -1) // it was not taken
 						default:
 							t.Fatal(err)
 						}

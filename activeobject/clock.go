@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Clock lets guards depend on time. Embed it in the state; New connects it. A guard asks Reached,
+// Clock lets guards depend on time. Embed it in the state; New connects it. A guard calls Reached,
 // and is declared by WhenTime:
 //
 //	// limiter lets one request pass in each interval.
@@ -20,12 +20,13 @@ import (
 //	func (l *limiter) ready() bool { return l.Reached(l.next) }
 //	func (l *limiter) take()       { l.next = l.Now().Add(l.interval) }
 //
-// When the time comes that a guard has asked about, the guards of the object are evaluated
-// again: there is one timer for each Clock. Requests of one operation start in order of arrival then,
-// those of several as each is evaluated. A guard that asks Reached and looks at the argument is made by
-// guards.Of, with guards.AtArgument|guards.AtTime. WhenTime, or that, is a must: other guards need not be
-// evaluated again in time. Until New has connected it the Clock only tells the time,
-// so that the state can be tested as plain Go. In a testing/synctest bubble it is the bubble's time.
+// When a time comes for which a guard has called Reached, the guards of the object are evaluated
+// again: there is one timer for each Clock. Then requests of one operation start in order of arrival,
+// those of several operations in the order in which their guards are evaluated. A guard that calls
+// Reached and looks at the argument is made by guards.Of, with guards.AtArgument|guards.AtTime. A
+// guard that is made otherwise need not be evaluated again in time. Until New has connected it the
+// Clock only tells the time, so that the state can be tested as plain Go. In a testing/synctest
+// bubble it is the bubble's time.
 type Clock struct{ alarm *alarm }
 
 // Now returns the time.
@@ -47,7 +48,8 @@ func (c *Clock) Reached(t time.Time) bool {
 // bindClock gives the embedded Clock of the state its object.
 func (c *Clock) bindClock(box *engine.Mailbox) { c.alarm = &alarm{box: box} }
 
-// stopClock lets go of an object that has ended, or has got another state, before the time has come.
+// stopClock stops the timer, so that it does not keep an object that has ended or has got another
+// state.
 func (c *Clock) stopClock() {
 	if a := c.alarm; a != nil {
 		a.mu.Lock()

@@ -22,9 +22,9 @@ type Concurrency struct {
 	OnArrival bool
 	Limit     int // 0 is none
 	Hard      bool
-	// Reentrant lets those in that are called from inside.
+	// Reentrant allows calls of the object from inside its bodies.
 	Reentrant bool
-	// AllCompatible lets requests pass those that wait for what runs.
+	// AllCompatible lets requests overtake requests that wait for what runs.
 	AllCompatible bool
 }
 
@@ -141,14 +141,14 @@ func (h *host[T]) Clash(scope int, a, b *mailbox.Request) (clash bool, err error
 	return clash, nil
 }
 
-// clashFailed returns the error of a condition that panicked with the value when it was asked
-// about a. If there is none it has called runtime.Goexit, as in guardFailed.
+// clashFailed returns the error of a condition that panicked with the value when it was evaluated
+// for a. A nil value says that it has called runtime.Goexit, as in guardFailed.
 func (o *core) clashFailed(a, b *mailbox.Request, value any, stack []byte) error {
 	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.class.rule(a.Op).Name, With: o.class.rule(b.Op).Name, Value: value, Stack: stack}
 	if value == nil {
 		err.Value = goexit
 	}
-	if a.Waits() { // or else it has failed of this condition, and that has been reported
+	if a.Waits() { // else a has failed of this condition, and that has been reported
 		o.report(err.Operation, a.Arrival(), err)
 	}
 	if value == nil {

@@ -161,7 +161,7 @@ func (p *answered) SendUserMessage(_ *actor.PID, message any) {
 func (p *answered) SendSystemMessage(*actor.PID, any) {}
 func (p *answered) Stop(*actor.PID)                   {}
 
-// A lamp has a switch, and whoever is not let through at once may be sent on.
+// A lamp has a switch, and a request that may not pass at once can be requeued.
 type lamp struct {
 	on  bool
 	log []string
@@ -186,8 +186,7 @@ func newLamps() lamps {
 	return ls
 }
 
-// However a request ends after its first turn, and whoever made it, Queue and Done
-// see it once.
+// However a request was made, and however it ends after its first turn, Queue and Done see it once.
 func TestDoneIsCalledOnceForARequestWithSeveralTurns(t *testing.T) {
 	ls := newLamps()
 	everywhere(t, func(t *testing.T, s *scene) {

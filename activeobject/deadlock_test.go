@@ -125,7 +125,7 @@ func TestACallThatComesBackThroughOthersFails(t *testing.T) {
 		}
 		_, err := ps.visit.Call(background, a, go_(b, go_(a, nil)))
 		requireCircle(t, err, "a.visit waits for b.visit, b.visit waits for a.visit", "a.visit", "b.visit", "b.visit", "a.visit")
-		// Who is inside more objects than those of the circle names the circle only.
+		// A caller that is inside more objects than those of the circle names the circle only.
 		_, err = ps.visit.Call(background, a, go_(b, go_(c, go_(b, nil))))
 		requireCircle(t, err, "b.visit waits for c.visit, c.visit waits for b.visit", "b.visit", "c.visit", "c.visit", "b.visit")
 		for _, o := range []*activeobject.Object[place]{a, b, c} {

@@ -8,21 +8,21 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Declaration is what has been declared of an operation, as plain functions over a
-// state that is no object's: nothing keeps anybody apart, nobody waits, and Queues count
-// nobody. It is for those who check declarations, as the package conflicttest does.
+// Declaration is what has been declared of an operation, as plain functions over a state that
+// belongs to no object: bodies do not exclude each other, nothing waits, and Queues count nothing.
+// It is for packages that check declarations, such as conflicttest.
 type Declaration[T any] struct {
 	Name     string
 	Function bool // it is declared to change nothing
 	Argument reflect.Type
 	Result   reflect.Type
-	Guard    guards.Guard[T, any]                        // of what is always open the zero one
+	Guard    guards.Guard[T, any]                        // zero if the operation is always open
 	Body     func(*T, context.Context, any) (any, error) // a requeue is an error that it returns, and nothing else
 }
 
-// Declarations returns those of a type's operations, in the order of Type.Operations. It
-// seals the type as its first object does, and panics likewise. Guards and bodies take an
-// argument that is an Argument.
+// Declarations returns the declarations of a type's operations, in the order of Type.Operations. It
+// seals the type as its first object does, and panics likewise. Guards and bodies take an argument
+// of the type Argument.
 func Declarations[T any](t *Type[T]) []Declaration[T] {
 	t.seal()
 	all := make([]Declaration[T], len(t.ops))

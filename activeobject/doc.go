@@ -1,6 +1,6 @@
 // Package activeobject is for objects that are shared: declare the operations of
 // a plain Go type once, and every object of it is an actor that runs one request
-// at a time, and those first whose guards hold.
+// at a time, and starts a request only when its guard holds.
 //
 //	type Account struct{ balance int64 }
 //
@@ -27,17 +27,17 @@
 //	func(*T, A) (R, error)
 //
 // Get, Put, Do and NoArg adapt methods without argument, result or error. Such a
-// body is a leaf: it neither blocks nor calls other objects, and whoever holds
-// the object may run it for its caller. A body that does either takes a context,
+// body is a leaf: it neither blocks nor calls other objects, and the goroutine of
+// another caller may run it. A body that does either takes a context,
 //
 //	func(*T, context.Context, A) (R, error)
 //
 // is declared by ProcedureCtx, EntryCtx or FunctionCtx, and runs on its own
 // caller's goroutine or a worker's. The context carries the chain of calls, so
-// that a circle of waiting is an error and not a hang. It is for the body, and for
-// goroutines that the body waits for; one that it leaves behind must not use it,
-// since what that waits for is not what the body waits for. Waiting by other means
-// than Sluice's, or without handing on the context, is out of the chain's sight.
+// that a circle of waits is an error and not a hang. The body may use it, and so may
+// goroutines that the body waits for. Other goroutines must not: what they wait for
+// is not what the body waits for. A wait by other means than Sluice's, or with a
+// context that is not derived from this one, is not seen.
 //
 // A body or guard that names its own operation, or two that name each other, make
 // an initialization cycle if the operations are package-level variables with
@@ -53,7 +53,7 @@
 // # Calls
 //
 // The client proxy of an operation, made by At, is for code that is not to know the
-// object: see Proxy. Who would rather call methods writes a struct around the object:
+// object: see Proxy. To call methods instead, write a struct around the object:
 //
 //	func (a SharedAccount) Withdraw(ctx context.Context, amount int64) (int64, error) {
 //		return withdraw.Call(ctx, a.object, amount)
@@ -64,11 +64,11 @@
 // several calls, the first that can run. A request whose context ends while it waits
 // never runs.
 //
-// A body that returns Requeue has its request wait again, for whatever operation.
-// What is worth no declaration is a function: Do runs it as a procedure, View as a
-// function; Until waits for a guard, and does nothing.
+// A body that returns Requeue has its request wait again, for any operation. What is
+// worth no declaration is a plain func: Do runs it as a procedure, View as a function.
+// Until waits for a guard, and does nothing.
 //
-// Of those that can start, options say which does (ByArrival, LIFO, ByPriority,
-// Ordered and others), and how many may wait (Bounded); both can be defaults of a
+// Options say which of the requests that can start does (ByArrival, LIFO, ByPriority,
+// Ordered and others), and how many may wait (Bounded). Both can be defaults of a
 // type.
 package activeobject

@@ -35,7 +35,7 @@ var (
 	ErrAwaited = actor.ErrAwaited
 )
 
-// TypeError says that an operation was asked of an object of another type.
+// TypeError says that an operation was called at an object of another type.
 // Nothing has happened.
 type TypeError struct {
 	Object    string
@@ -128,8 +128,8 @@ type SelectError struct{ Problem string }
 // Error implements error.
 func (e *SelectError) Error() string { return "sluice: select: " + e.Problem }
 
-// ErrNotChosen is what Interceptor.Done is told of a call that Select has not chosen,
-// and which has not run.
+// ErrNotChosen is the error that Interceptor.Done gets for a call that Select has not
+// chosen, and that has not run.
 var ErrNotChosen = errors.New("sluice: select: another case was chosen")
 
 // BadRequeueError says that a body asked for a requeue that is not possible. The body

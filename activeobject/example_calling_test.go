@@ -113,7 +113,7 @@ func ExampleSelect_otherwise() {
 	// Output: 2 <nil>
 }
 
-// A Lift stops where somebody waits, one stop at a time.
+// A Lift stops at the floors with waiting requests, one stop at a time.
 type Lift struct{ floor int }
 
 func (l *Lift) At(floor int) bool { return l.floor == floor }
@@ -164,7 +164,7 @@ func served(t *activeobject.Type[Stock], options ...activeobject.Option) []int {
 }
 
 func ExampleLIFO() {
-	// Somebody who has just come may still be there; who came long ago has left.
+	// A customer who has just come may still be there; one who came long ago has left.
 	desks := activeobject.NewType[Stock]("desk").Default(activeobject.LIFO())
 	fmt.Println(served(desks)) // they came as 1, 3, 2
 	// Output: [2 3 1]
@@ -255,7 +255,7 @@ func ExampleBounded() {
 }
 
 func ExampleOperation_Bounded() {
-	// Of the readings that nobody has fetched the newest is the one that counts.
+	// Of the readings that have not been fetched only the newest counts.
 	meters := activeobject.NewType[Stock]("meter")
 	note := activeobject.Entry(meters, "note", (*Stock).Deliver).When("free", func(s *Stock) bool { return s.pieces == 0 }).
 		Bounded(1, activeobject.DropOldest)
@@ -274,7 +274,7 @@ func ExampleOperation_Bounded() {
 	// false
 }
 
-// empty is made once, so that all who wait for it cost one question.
+// empty is made once, so that all that wait for it share one evaluation.
 var empty = guards.When("empty", func(s *Stock) bool { return s.pieces == 0 })
 
 func ExampleObject_Until() {

@@ -269,7 +269,7 @@ func ExampleOperation_Tell() {
 
 	ctx := context.Background()
 	for range 3 {
-		stockDeliver.Tell(ctx, bolts, 5) // nobody waits for the result
+		stockDeliver.Tell(ctx, bolts, 5) // does not wait for the result
 	}
 	fmt.Println(stockCount.Call(ctx, bolts, activeobject.None{}))
 	bolts.Stop()
@@ -280,7 +280,7 @@ func ExampleOperation_Tell() {
 }
 
 func ExampleOperation_WhenArg() {
-	// Each request waits for its own guard: one that is false stands in nobody's way.
+	// Each request waits for its own guard: if that is false, it blocks no other request.
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 5}))
@@ -344,7 +344,7 @@ func ExampleObject_Explain() {
 
 func ExampleProcedureCtx() {
 	// A body that calls other objects takes a context and hands it on. So the
-	// runtime knows who waits for whom, and a circle is an error.
+	// runtime knows which body waits for which, and a circle is an error.
 	type Warehouse struct{ bolts *activeobject.Object[Stock] }
 	warehouses := activeobject.NewType[Warehouse]("warehouse")
 	ship := activeobject.ProcedureCtx(warehouses, "ship", func(w *Warehouse, ctx context.Context, n int) (string, error) {

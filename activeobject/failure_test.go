@@ -199,9 +199,9 @@ func TestAGuardThatPanicsFailsAllThatItGuardsAndNamesItself(t *testing.T) {
 }
 
 // runtime.Goexit ends the goroutine that runs the body; nothing can be done about
-// that. Which one this is: with borrowed threads the caller's own, or, for a leaf
-// body of one that waits, that of the caller who serves it; else a worker's.
-// Whoever waits for the request is told, and the object goes on.
+// that. With borrowed threads it is the caller's own; or, for the leaf body of a request that
+// waits, that of the caller that serves it. Else it is a worker's. The goroutine that waits for
+// the request is told, and the object goes on.
 func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 	ms := newMines()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -253,7 +253,7 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 				sent := leave.Send(background, o, None{})
 				waiting(t, o, leave, 2)
 				release()
-				// The caller who held the object serves leaf bodies, and dies of them.
+				// The caller that owned the object serves leaf bodies, and its goroutine ends with them.
 				requireEnd(o, leave.Name(), soon(t, s.system, called).err, s.borrows() && !(s.lends() && leaf))
 				requireExit(o, leave.Name(), soon(t, s.system, awaiting(background, sent)).err)
 				alive(o)

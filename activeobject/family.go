@@ -13,8 +13,8 @@ import (
 
 // Family is the handle of a family of entries, one for each key, declared once: a
 // request belongs to the entry of its key, and waits for a guard that may look at
-// the key. Requests of one key share an answer of the guard. A key that nobody
-// waits for costs nothing.
+// the key. Requests of one key share a result of the guard. A key without waiting
+// requests costs nothing.
 //
 //	stops = activeobject.EntryFamily(lifts, "stop", (*Lift).Stop, func(floor int) int { return floor }).
 //		WhenKey("at the floor", (*Lift).At)
@@ -28,8 +28,8 @@ type Family[T any, K comparable, A, R any] struct {
 
 // EntryFamily declares a family of entries, whose key is that of the argument. It
 // is given a guard by WhenKey or When. Otherwise it is like Entry; it panics if key
-// is nil. The key function must give the same key whenever it is asked; if it
-// panics, or gives a key that is not equal to itself, the request fails with a
+// is nil. The key function must always return the same key for an argument. If it
+// panics, or returns a key that is not equal to itself, the request fails with a
 // *KeyError.
 func EntryFamily[T any, K comparable, A, R any](t *Type[T], name string, body func(*T, A) (R, error), key func(A) K) *Family[T, K, A, R] {
 	return familyOf(declare(t, mailbox.Entry, name, body, nil), key)
@@ -77,8 +77,8 @@ func (f *Family[T, K, A, R]) When(name string, holds func(*T) bool) *Family[T, K
 	return f
 }
 
-// WaitingAt returns how many requests of the key wait inside the object. It must
-// not be called by a guard.
+// WaitingAt returns how many requests of the key are admitted and wait. It must not
+// be called by a guard.
 func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
 	if !o.class.typ.extends(f.info.species) {
 		return 0
@@ -88,12 +88,12 @@ func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
 
 // Opens declares that the operation can open no more of the family than the key
 // that the function returns for its argument: when it has run, the guards of other
-// keys, if they were false, are not asked again. Without such a declaration an
+// keys, if they were false, are not evaluated again. Without such a declaration an
 // operation is taken to be able to open anything.
 //
 // An operation that opens what it does not declare leaves requests waiting whose
 // guard holds. Objects made with the option Checked find that out. If keys panics,
-// all guards are asked, and the panic is logged.
+// all guards are evaluated, and the panic is logged.
 //
 // In a derived type, In and InFamily return the handles of what is inherited; what an
 // inherited operation opens of an inherited family holds there as well.

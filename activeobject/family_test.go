@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 )
 
-// lift is at one floor at a time; whoever waits there may get in.
+// lift is at one floor at a time; the requests that wait there may get in.
 type lift struct {
 	floor int
 	asked map[int]int

@@ -288,8 +288,8 @@ func TestARequestFailsWithTheErrorOfItsContextWhateverKindThatIs(t *testing.T) {
 	})
 }
 
-// The context of what was posted is asked why it has ended on a goroutine of nobody's. If it
-// fails there, so does the request, with a *ContextError, and nothing else.
+// The Err of the context of a posted request is called on a worker. If it fails there, the request
+// fails with a *ContextError, and nothing else fails.
 func TestAContextThatCannotSayWhyItHasEndedFailsItsRequestOnly(t *testing.T) {
 	ts := newTarns()
 	everywhere(t, func(t *testing.T, s *scene) {

@@ -178,8 +178,7 @@ func TestARequestWhoseSenderHasGoneIsWithdrawnAfterARequeueUnlessItIsCommitted(t
 	})
 }
 
-// What an actor has asked by System.Request has had its answer, from somebody else, when its
-// turn comes.
+// A request of System.Request has its reply, from another actor, before it is about to start.
 func TestARequestThatHasItsReplyIsWithdrawn(t *testing.T) {
 	besideMessages(t, func(t *testing.T, s *senders) {
 		quick := s.root.Spawn(proto.PropsFromFunc(func(c proto.Context) {

@@ -184,7 +184,7 @@ func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 	})
 }
 
-// turnstile lets those pass that wait when it is released, and nobody else.
+// turnstile lets the requests pass that wait when it is released, and no others.
 type turnstile struct {
 	activeobject.Queues
 	open   bool
@@ -244,7 +244,7 @@ func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 		for i, f := range latecomers {
 			require.Equal(t, outcome[int]{burst + i + 1, nil}, soon(t, s.system, awaiting(background, f)))
 		}
-		// Nobody waits: a release has nobody to open for.
+		// Nothing waits, so that a release opens for no request.
 		release.Call(background, o, nil)
 		_, err = pass.Try(background, o, None{})
 		require.ErrorIs(t, err, activeobject.ErrRefused)

@@ -98,7 +98,7 @@ func (f *filtered) queue(all []Interceptor) (err error) {
 	return nil
 }
 
-// done calls Done of those that have been passed, the latest first. f may be nil.
+// done calls Done of the interceptors that have been passed, the latest first. F may be nil.
 func (f *filtered) done(err error) {
 	for ; f != nil; f = f.before {
 		for i := len(f.filters) - 1; i >= 0; i-- {
@@ -122,7 +122,7 @@ func (c *request) admit(ctx context.Context, t turn) (tame context.Context, err 
 		}
 	}()
 	f := &filtered{before: c.filtered(), ctx: ctx, request: t.op.seen(ctx, t.o, t.in), at: t.o}
-	c.with().filtered = f // now: those that have been passed hear of a refusal by the next
+	c.with().filtered = f // now, so that interceptors that have been passed hear of a refusal by the next
 	err = f.queue(t.o.class.filters)
 	if f.ctx.Done() != nil {
 		c.pooled = false // the watch over its context may act late

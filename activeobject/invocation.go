@@ -24,7 +24,7 @@ type typed interface {
 	// apply runs the body, and writes the result to place, which is a *R unless one of the two types
 	// has been erased: see put.
 	apply(at any, ctx context.Context, place any) error
-	// act does what is done less often.
+	// act does one of the things that are done less often.
 	act(do verb, x any) any
 	// answer carries out the operation for a message, and reports false if the argument is of
 	// the wrong type.
@@ -86,7 +86,7 @@ const (
 	getArgument    verb = iota // return the argument
 	getKey                     // return the key of its family, or, if that is not equal to itself, an unequal
 	tellKeys                   // do what x, an *opened, says
-	letGo                      // let go of the argument, and of the result, if x is the place of one
+	letGo                      // drop the argument, and the result, if x is the place of one
 	bindArgument               // return an invocation whose argument is x; if that is none, it is a nil interface
 	acceptArgument             // the same for x that has come in a message; return nil if it is no argument
 	endDeclaration             // end the operation's declaration, with the number x

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// at returns a copy of the place, which others may share.
+// at returns a copy of the place, as other settings may share it.
 func (s *settings) at() *actor.Place {
 	if s.place == nil {
 		return &actor.Place{}
@@ -42,9 +42,9 @@ func (s *settings) stands(typ string, system *actor.System, factory bool) (place
 func (o *core) home() *actor.System { return o.class.system }
 
 // NewFrom is New for an object whose state is made by a factory: now, and whenever
-// the object's supervisor restarts it. The object owns each state from then on; the
+// the object's supervisor restarts it. The object owns each state from then on. The
 // factory may be called on any goroutine, but not twice at a time, and no body runs
-// meanwhile. It may take its time, though the object's actor handles no messages, and
+// meanwhile. It may take long, though the object's actor handles no messages meanwhile. It
 // must not wait for requests to the object itself.
 //
 // It fails as New does, without calling the factory if the system is closed by then;
@@ -59,7 +59,7 @@ func NewFrom[T any](system *actor.System, t *Type[T], factory func() (*T, error)
 
 var errNoState = errors.New("its factory returned no state")
 
-// produce calls a factory. Object names the object that wants the state.
+// produce calls a factory. Object is the name of the object that gets the state.
 func produce[T any](object string, factory func() (*T, error)) (state *T, err error) {
 	returned := false
 	defer func() {
@@ -74,7 +74,7 @@ func produce[T any](object string, factory func() (*T, error)) (state *T, err er
 	return state, err
 }
 
-// another makes another state, and returns what puts it in place.
+// another makes another state, and returns the function that puts it in place.
 func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) {
 	state, err := produce(o.Name(), factory)
 	if err != nil {
@@ -83,19 +83,20 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 	if missing := o.Type().bind(state, o.class.typ, &o.box); missing != "" {
 		return nil, fmt.Errorf("its factory returned a state with a nil part of type %q", missing)
 	}
-	// Only now do others get to see it. internal/engine/suspend.go says why nothing reads the
-	// old one meanwhile.
+	// Only put makes it visible to other goroutines. internal/engine/suspend.go says why nothing
+	// reads the old state meanwhile.
 	return func() {
 		o.Type().stopClocks(o.state)
 		o.state = state
 	}, nil
 }
 
-// failed says that the object has failed in the operation, as err tells. If it is
-// supervised, it is suspended from now on, and its supervisor will decide. It is
-// called by the goroutine that has the object, before it says that the body has ended.
+// failed says that the object has failed in the operation with err. If the object is
+// supervised, it is suspended from now on, and its supervisor will decide. Failed is called
+// on the goroutine that has run the body or evaluated the guard, before the scheduler is told
+// that the body has ended, or the object is released.
 //
-// The request is its arrival; 0 if it has found the object idle.
+// Request is the request's arrival number; 0 if it has found the object idle.
 func (o *core) failed(operation string, request uint64, err error) {
 	o.report(operation, request, err)
 	if who := o.who.Load(); who != nil && who.supervised && o.box.Fail(err) {
@@ -103,8 +104,8 @@ func (o *core) failed(operation string, request uint64, err error) {
 	}
 }
 
-// failedAsking is failed for a guard that the scheduler has asked: that of r, or, if r is
-// nil, one over the state.
+// failedAsking is failed for a guard that the scheduler has evaluated: that of r or, if r is
+// nil, that of the operation over the state.
 func (o *core) failedAsking(op int, r *mailbox.Request, err error) {
 	operation, request := o.class.rule(op).Name, uint64(0)
 	if r != nil {
@@ -124,7 +125,7 @@ func (o *core) attached(p *actor.Adapter) {
 	who.adapter.Store(p)
 	var above *actor.Adapter
 	if parent, ok := who.place.Parent.(interface{ adapter() *actor.Adapter }); ok {
-		above = parent.adapter() // which makes it a child right now, and so has one
+		above = parent.adapter() // the parent is making o a child, and so has an adapter
 	}
 	p.Belongs(&o.box, above)
 }
@@ -153,7 +154,7 @@ func (h *host[T]) Renew() (carriedOut bool) {
 	}
 	failed := &mailbox.RestartError{Object: h.Name(), Failure: h.box.Decided()}
 	if before, ok := failed.Failure.(*mailbox.RestartError); ok {
-		failed.Failure = before.Failure // what it all began with
+		failed.Failure = before.Failure // the first failure
 	}
 	failed.Cause = &mailbox.ExitError{Object: h.Name(), Operation: "factory"} // unless it returns
 	defer func() {
@@ -187,8 +188,8 @@ func (h *host[T]) Decided(what string, about actor.Failure) { h.decided(what, ab
 // children end before the object's actor does, and before it is restarted; Supervising
 // says how it supervises them. It fails with *actor.SpawnError if the object has been
 // stopped or is being restarted; with protoactor's error if it has a child of that
-// name, and with *actor.NameError if the name cannot be a part of an address. To make an
-// object a child is what Under is for.
+// name; and with *actor.NameError if the name cannot be a part of an address. To make an
+// object a child, use Under.
 func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, error) {
 	if !actor.IsName(name) {
 		return nil, &actor.NameError{Name: name, Cause: actor.ErrBadName}
@@ -208,16 +209,16 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 	return nil, &actor.SpawnError{Parent: o.Name(), Cause: err}
 }
 
-// Close ends the object gently: it takes no more requests; those that wait are served
+// Close ends the object gently: it takes no more requests; waiting requests are served
 // until none of them can start, and the rest fails with an error that matches
 // ErrStopped. It returns nil when the last body has returned. If ctx ends before, the
 // object is stopped at once, as by Stop, and Close returns the context's error while
 // bodies may still run. Closing a stopped object waits for its last body.
 //
 // A body that closes an object which waits for the body, such as its own, would wait for
-// itself: Close fails with *DeadlockError then, and nothing is done. (If they come to wait for
-// each other only while Close waits, as the object is restarted and waits for its children to end,
-// Close fails then, and the object ends when it can.) See Object for the other ways to end one.
+// itself: Close fails with *DeadlockError then, and nothing is done. (An object that is restarted
+// may begin to wait for its children, and so for the body, only while Close waits. Close fails
+// then, too, and the object ends when it can.) See Object for the other ways to end one.
 func (o *Object[T]) Close(ctx context.Context) error {
 	err := o.box.AwaitEnd(ctx, o.Retire)
 	if err == nil {
@@ -229,8 +230,7 @@ func (o *Object[T]) Close(ctx context.Context) error {
 	return err
 }
 
-// Retire implements actor.Member: it drains the object and, if it has one, ends its
-// actor after that.
+// Retire implements actor.Member: it drains the object and then ends its actor, if it has one.
 func (o *Object[T]) Retire() (idle <-chan struct{}) {
 	closed := o.box.Closed()
 	idle = o.host().Drain()

@@ -315,7 +315,7 @@ func TestThoseThatWaitKeepTheirPlacesInARestart(t *testing.T) {
 }
 
 // A guard that is true in the new state opens, though it was false in the old one
-// and nobody has changed either.
+// and neither has been changed.
 func TestARestartAsksAllGuardsAnew(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -456,7 +456,7 @@ func TestAnObjectWithoutASupervisorIsKept(t *testing.T) {
 	}
 }
 
-// tell sends a system message, as anybody can.
+// tell sends a system message, as any code can.
 func tell(s *scene, pid *actor.PID, message any) {
 	process, _ := s.system.Actors().ProcessRegistry.Get(pid)
 	process.SendSystemMessage(pid, message)
@@ -772,7 +772,7 @@ func TestAFailureMayBeDecidedByTheGrandparent(t *testing.T) {
 }
 
 // The parent has no supervisor and no factory: what is passed on to it ends the child,
-// and nobody waits for ever.
+// and nothing waits for ever.
 func TestAFailureThatNobodyDecidesAboutEndsTheChild(t *testing.T) {
 	ls := newLanterns()
 	pass := proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.EscalateDirective })
@@ -786,8 +786,8 @@ func TestAFailureThatNobodyDecidesAboutEndsTheChild(t *testing.T) {
 	})
 }
 
-// Anybody may ask for the restart of an object that has a factory, and nobody is there
-// to decide if that fails: protoactor's default does.
+// Any code may request the restart of an object that has a factory. If the restart fails and there
+// is no supervisor, protoactor's default decides.
 func TestARestartThatNobodySupervisesFailsPromptly(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -990,7 +990,7 @@ func TestABodyCannotWaitForTheEndOfItsOwnObject(t *testing.T) {
 	})
 }
 
-// Whoever watches an object hears of its end after the last body.
+// A watcher of an object hears of its end after the last body.
 func TestWatchersHearOfTheEndAfterTheLastBody(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {

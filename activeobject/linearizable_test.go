@@ -32,7 +32,7 @@ type step struct {
 type answer struct {
 	value   int
 	refused string // the guard that refused a Try; "" if it ran
-	behind  bool   // a Try was refused as somebody came first
+	behind  bool   // a Try was refused as another request came first
 }
 
 // model is a sequential object over the states S, which must be comparable: next

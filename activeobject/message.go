@@ -18,11 +18,11 @@ import (
 // sender that cannot be carried out become dead letters.
 //
 // A request that was made by actor.System.Request in this process has the context
-// it was made with, any other the background. If the message has a header, the context
-// has it: see actor.HeaderOf.
+// it was made with, any other has context.Background. If the message has a header, the
+// context has it: see actor.HeaderOf.
 //
-// One whose sender has gone, now or when it is about to start, does not run, as nothing would get
-// its result; the message is a dead letter then. Whether a sender on another machine has gone
+// A request whose sender has gone, now or when it is about to start, does not run, as nothing would
+// get its result; the message is a dead letter then. Whether a sender on another machine has gone
 // cannot be known.
 func (h *host[T]) Receive(message any, header actor.Header, sender *actor.PID) {
 	m, ok := message.(*actor.Invoke)
@@ -43,7 +43,7 @@ func (h *host[T]) Receive(message any, header actor.Header, sender *actor.PID) {
 			h.class.system.DeadLetter(h.object().PID(), message)
 			return
 		}
-		if engine.ClientOf(ctx) == nil { // interceptors may ask, and policies, also of an object that it is requeued to
+		if engine.ClientOf(ctx) == nil { // for interceptors and policies, also of objects that it is requeued to
 			ctx = WithClient(ctx, sender)
 		}
 	}
@@ -72,11 +72,11 @@ func (op *operationInfo) acceptsNil() bool {
 
 // letter is the message that a request came by.
 type letter struct {
-	message *actor.Invoke // nil if it did not
-	sender  *actor.PID    // nil if nobody expects a reply
+	message *actor.Invoke // nil if the request came by no message
+	sender  *actor.PID    // nil if no reply is expected
 }
 
-// answered ends answer. If that has not returned its goroutine is dying.
+// answered ends invocation.answer. If that has not returned, its goroutine is dying.
 func (s *callState) answered(op *operationInfo, o *core, returned bool) {
 	if s.posted {
 		return
@@ -87,7 +87,7 @@ func (s *callState) answered(op *operationInfo, o *core, returned bool) {
 	o.answered(s.letter, s.result, s.err)
 }
 
-// addressed returns the PID of an object that has had a message, and so has one.
+// addressed returns the PID of an object that has received a message, and so has one.
 func (o *core) addressed() *actor.PID {
 	who := o.who.Load()
 	who.mu.Lock()
@@ -95,8 +95,8 @@ func (o *core) addressed() *actor.PID {
 	return who.pid
 }
 
-// answered sends the reply to a message, or sees to an error that there is nobody to
-// reply to for. It runs the code of who it sends to.
+// answered sends the reply to a message. If the message has no sender, an error is logged, or the
+// message becomes a dead letter. It runs foreign code: that of the process it sends to.
 func (o *core) answered(l letter, r any, err error) {
 	switch {
 	case l.sender != nil && err == nil:
@@ -114,7 +114,7 @@ func (o *core) answered(l letter, r any, err error) {
 }
 
 // unwanted implements engine.Config.Unwanted. A sender that has once been found to have gone
-// stays so, also if another one comes to have its name.
+// remains gone, even if another process gets its name later.
 func unwanted(r *engine.Request) error {
 	c := r.Home().(*request)
 	sender := c.letter().sender
@@ -127,7 +127,7 @@ func unwanted(r *engine.Request) error {
 	return &actor.DeadLetterError{Target: sender}
 }
 
-// lost reports whether the request has been withdrawn since its sender has gone, and no body has
+// lost reports whether the request has been withdrawn because its sender has gone, and no body has
 // run for it.
 func (c *request) lost() bool { return !c.begun && atomic.LoadUint32(&c.gone) != 0 }
 
@@ -147,17 +147,17 @@ func (a *reply) Run() {
 	o.answered(l, r, err)
 }
 
-// answer has the reply to a message sent. It is called by who has the object, and so
-// gives it himself only to a request of our own, which runs nobody else's code. The
-// others are for a worker, one after another.
+// answer has the reply to a message sent. The calling goroutine may own the object. So it delivers
+// the reply itself only to a request of actor.System, which runs no foreign code. A worker sends
+// the other replies, one after another.
 func (c *request) answer() {
 	o, r, err, sender := c.o, &c.pending.Request, c.pending.Err, c.letter().sender
 	switch {
 	case sender == nil && err == nil:
 	case sender != nil && o.class.system.Answer(sender, c.result(), err):
 	case actor.IsRequest(sender) && (r.Lapsed(err) || c.lost()):
-		// It was withdrawn, as its asker has been told that the context has ended, or has
-		// a reply from somewhere else.
+		// It was withdrawn: its sender has been told that the context has ended, or has a
+		// reply from another process.
 	default:
 		o.who.Load().replies.Post(o.class.system, (*reply)(r))
 		return

@@ -264,7 +264,7 @@ func TestAWatcherHearsOfTheEndAfterTheLastBody(t *testing.T) {
 				if name == "poison" {
 					requireStopped(t, o.Name(), soon(t, s.system, waits).err)
 				}
-				// Who comes too late hears at once.
+				// A watcher that comes too late hears at once.
 				require.Equal(t, pid.Id, soon(t, s.system, watch(t, s, pid)).Id)
 			})
 		})

@@ -12,15 +12,15 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Object is a shared object whose state is a T. It is an actor: it has a PID when
-// somebody asks for it, and lives until it is stopped or its system closed,
-// whether anybody refers to it or not: its system has to reach those that wait at
-// it, and does not let go of it before. So an object that is not needed any more is
-// to be stopped. System.Objects of the package actor yields those that there are.
+// Object is a shared object whose state is a T. It is an actor, and gets a PID when
+// PID is first called. It lives until it is stopped or its system closed: the system
+// keeps it so that waiting requests can be reached, even if the program has no
+// reference to it any more. So stop an object that is not needed any more.
+// System.Objects of the package actor yields the objects that there are.
 //
 // # How it ends
 //
-//	                     takes requests   those that wait       returns
+//	                     takes requests   requests that wait    returns
 //	Stop                 no more          fail                  at once; its channel closes after the last body
 //	Close                no more          are served, or fail   after the last body, or with its context
 //	actor: Stop          no more          fail                  at once
@@ -30,19 +30,19 @@ import (
 //	System.Close         no more          fail                  after all bodies, or with its context
 //	System.Shutdown      no more          are served, or fail   the same; objects end one after another, the youngest first
 //
-// Bodies that run finish in any case. Those that wait are served until none of them
-// can start; the rest fails. What fails does so with a *StoppedError. The actor ends,
-// and its watchers and its parent hear of it, after the last body has returned and
-// its children have ended. The four of the actor are protoactor's, on the object's
-// PID; a poison is a message, and takes its place behind those that were sent before.
+// Bodies that run finish in any case. Requests that are served start as long as any
+// of them can; the rest fails. They fail with a *StoppedError. The actor ends, and its
+// watchers and its parent hear of it, after the last body has returned and its
+// children have ended. The lines of the actor are protoactor's functions for the object's
+// PID; a poison is a message, and is handled after the messages that were sent before.
 type Object[T any] struct {
 	core
 	state *T
-	watch func(*T) bool // the guard of the only operation that others wait for, if it is plain
+	watch func(*T) bool // the guard of the only operation with waiting requests, if it is plain
 }
 
-// core is what an object is whatever its state. What need not know the state is done
-// here, or by operationInfo, so that it is not compiled for every operation again.
+// core is the part of an object that does not depend on the type of its state. Its methods, and
+// those of operationInfo, are compiled once, and not for every operation again.
 type core struct {
 	box   engine.Mailbox
 	class *class
@@ -55,25 +55,25 @@ type core struct {
 type identity struct {
 	name string
 	mu   sync.Mutex
-	pid  *actor.PID // guarded by mu; nil until asked for
+	pid  *actor.PID // guarded by mu; nil until it is first needed
 
 	replies actor.Outbox // to requests that came by message
 
 	place actor.Place
-	// supervised objects have a supervisor to decide what becomes of them when they
+	// supervised objects have a supervisor that decides what becomes of them when they
 	// have failed.
 	supervised bool
-	// renew makes a new state, which put puts in the place of the old one; nil if the
-	// object was made without a factory.
+	// renew makes a new state. Put puts it in the place of the old one. Renew is nil if
+	// the object was made without a factory.
 	renew   func() (put func(), err error)
 	adapter atomic.Pointer[actor.Adapter]
 }
 
-// New makes a shared object of the given type and state, which it owns from now
-// on: nobody else may touch the state. One request runs at a time, by default on
-// the goroutine of a caller. With an option of the package synchronizer, such as
-// Callers or Monitor, all requests run at once that are compatible. The options add
-// to the type's (see Type.Default), and win where they contradict them.
+// New makes a shared object of the given type and state. The object owns the state
+// from then on: only its bodies and guards may touch it. One request runs at a time, by
+// default on the goroutine of a caller. With an option of the package synchronizer, such
+// as Callers or Monitor, all compatible requests run at once. The options add to the
+// type's (see Type.Default), and win where they contradict them.
 //
 // It fails, with nothing left behind, if the system is closed (actor.ErrClosed),
 // the name is taken or bad (*actor.NameError), or an option makes no sense
@@ -119,7 +119,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	place.Name = name
 	if factory != nil {
 		if system.Full() {
-			return nil, actor.ErrClosed // a factory may take its time, or something that somebody has to give back
+			return nil, actor.ErrClosed // a factory may take long, or take something that has to be returned
 		}
 		if state, err = produce(t.name, factory); err != nil {
 			return nil, &FactoryError{Type: t.name, Cause: err}
@@ -176,17 +176,17 @@ func (o *core) String() string { return o.Name() }
 // Type returns the type of the object.
 func (o *Object[T]) Type() *Type[T] { return o.class.typ.self.(*Type[T]) }
 
-// Explain returns what runs and what waits at the object, and why. It asks no
+// Explain returns what runs and what waits at the object, and why. It evaluates no
 // guard and waits for no body.
 func (o *Object[T]) Explain() mailbox.Snapshot { return o.box.Explain() }
 
 // PID returns the address of the object as a protoactor actor. Messages to it are
 // *actor.Invoke; they go through the same waiting queue as every other request.
 //
-// The actor is made when its address is first asked for. PID is never nil: the address of
-// an object that has stopped, or whose system has been closed, can be sent to, asked,
-// watched and stopped like any other. While an object that stops is still there it answers
-// requests with *StoppedError; afterwards what is sent to it is a dead letter.
+// The actor is made when PID is first called. PID is never nil: the address of an object
+// that has stopped, or whose system has been closed, can be sent messages and requests,
+// watched and stopped like any other. An object that stops answers requests with
+// *StoppedError until it has ended; afterwards what is sent to it is a dead letter.
 func (o *Object[T]) PID() *actor.PID {
 	pid, err := o.address()
 	if err != nil { // the system is closed: a name that is free cannot be taken
@@ -219,8 +219,8 @@ func (o *Object[T]) address() (*actor.PID, error) {
 	return who.pid, nil
 }
 
-// Stop ends the object: requests that wait and those that come later fail with
-// an error that matches ErrStopped; what runs finishes. The returned channel is
+// Stop ends the object: waiting and later requests fail with an error that matches
+// ErrStopped; what runs finishes. The returned channel is
 // closed when the last body has returned. Stopping twice is fine. See Object for the
 // other ways to end one.
 func (o *Object[T]) Stop() <-chan struct{} {
@@ -239,9 +239,9 @@ func (o *Object[T]) Stop() <-chan struct{} {
 // bind gives the embedded Queues of the state its object.
 func (q *Queues) bind(t *species, box *engine.Mailbox) { q.typ, q.box = t, box }
 
-// Queues shows the bodies and guards of an object how many requests wait where, which
-// is Ada's 'Count, and what the object is called. Embed it in the state; New connects
-// it. Until then nobody waits, so that the state can be tested as plain Go.
+// Queues tells the bodies and guards of an object how many requests wait for each
+// operation (Ada's 'Count), and the name of the object. Embed it in the state; New
+// connects it. Until then all counts are 0, so that the state can be tested as plain Go.
 //
 // A guard that looks at it must be declared by WhenWaiting.
 type Queues struct {
@@ -249,11 +249,12 @@ type Queues struct {
 	box *engine.Mailbox
 }
 
-// Waiting returns how many requests wait for the operation inside the object: Ada's 'Count,
-// with one exception. A request counts itself while its guard is evaluated, also on arrival: in
+// Waiting returns how many requests are admitted and wait for the operation: Ada's 'Count, with
+// one exception. A request counts itself while its guard is evaluated, also on arrival: in
 // Ada a call of an open entry is not queued, and does not count. Here it joins the queue first, and
-// is evaluated there, so that an older request whose guard its arrival has opened may start
-// before it. A body that runs, a Try, and requests that arrived while a body runs do not count.
+// its guard is evaluated there, so that an older request whose guard its arrival has opened may
+// start before it. A body that runs, a Try, and requests that arrived while a body runs do not
+// count.
 func (q *Queues) Waiting(op interface{ known() *operationInfo }) int {
 	if q.box == nil {
 		return 0
@@ -264,11 +265,11 @@ func (q *Queues) Waiting(op interface{ known() *operationInfo }) int {
 	return 0
 }
 
-// Joined returns how many requests have begun to wait for the operation inside the
-// object so far, those of which Waiting tells included. It only grows, and not while a
-// body runs that excludes the operation: so the difference says how many have gone, to
-// run or because they were withdrawn. Who finds the object idle and the guard open does
-// not wait, and is not counted.
+// Joined returns how many requests for the operation have been admitted so far,
+// including those that Waiting counts. It only grows, and does not grow while a body
+// runs that excludes the operation. So the difference of the two says how many have
+// started or have been withdrawn. A request that finds the object idle and its guard
+// open does not wait, and is not counted.
 func (q *Queues) Joined(op interface{ known() *operationInfo }) uint64 {
 	if q.box == nil {
 		return 0
@@ -279,8 +280,8 @@ func (q *Queues) Joined(op interface{ known() *operationInfo }) uint64 {
 	return 0
 }
 
-// ObjectName returns the name of the object whose state it is, for the errors that
-// bodies return; "" without one.
+// ObjectName returns the name of the object that owns the state, for the errors that
+// bodies return; "" if there is none.
 func (q *Queues) ObjectName() string {
 	if q.box == nil {
 		return ""

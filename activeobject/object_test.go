@@ -108,8 +108,8 @@ func TestTypesWithoutATagWork(t *testing.T) {
 	}
 }
 
-// A derived type's operation is made from its base's: whoever adds a field to an
-// operation says here what becomes of it, and sees to it in copy, lift and erase.
+// A derived type's operation is made from its base's. If you add a field to an operation, say here
+// what becomes of it, and handle it in copy, lift and erase.
 func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 	const (
 		carried = "copied, with all that is in it" // by lift and erase

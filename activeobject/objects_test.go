@@ -52,7 +52,7 @@ func TestCounter(t *testing.T) {
 }
 
 // 2. An account: an entry whose guard looks at the argument, and a client proxy
-// for those who would rather call methods.
+// for programs that prefer to call methods.
 
 type Account struct{ balance int64 }
 
@@ -253,7 +253,7 @@ func TestSemaphore(t *testing.T) {
 			}
 		}
 		all.Wait()
-		// Many at once are acquired in one step: nobody holds some and waits for more.
+		// Many at once are acquired in one step: no caller holds some and waits for more.
 		_, err := semaphoreAcquire.Try(background, permits, 3)
 		require.NoError(t, err)
 		_, err = semaphoreAcquire.Try(background, permits, 1)
@@ -261,10 +261,9 @@ func TestSemaphore(t *testing.T) {
 	})
 }
 
-// 5. A burst lock: release lets all pass that wait at that moment, and nobody who
-// comes later. Its body asks how many wait for the very operation it belongs to;
-// that operation is therefore assigned in init, for an initializer would make a
-// cycle.
+// 5. A burst lock: release lets all requests pass that wait at that moment, and none
+// that comes later. Its body reads how many wait for the operation that it belongs to.
+// So that operation is assigned in init, as an initializer would make a cycle.
 
 type BurstLock struct {
 	activeobject.Queues
@@ -310,14 +309,14 @@ func TestBurstLock(t *testing.T) {
 	})
 }
 
-// 6. A cyclic barrier: who arrives waits until all parties have.
+// 6. A cyclic barrier: each party that arrives waits until all have.
 
 type Barrier struct {
 	activeobject.Queues
 	parties, leaving int
 }
 
-// AllHere also looks at who waits; the one that arrives counts too.
+// AllHere also looks at the waiting count; the request that arrives counts, too.
 func (b *Barrier) AllHere() bool { return b.leaving > 0 || b.Waiting(barrierArrive) >= b.parties }
 
 // Leave returns how many have yet to leave: 0 for the last.
@@ -410,8 +409,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// 8. A surgery: an entry that names its own waiting count, so that who is called
-// in learns how many still sit in the waiting room.
+// 8. A surgery: an entry that names its own waiting count, so that a patient who is
+// called in learns how many still sit in the waiting room.
 
 type Surgery struct {
 	activeobject.Queues

@@ -78,25 +78,25 @@ func Under(parent actor.Spawner) Option {
 // Supervised gives the object a supervisor: the strategy decides what becomes of it
 // when it has failed, that is when a body or a guard has panicked or ended its
 // goroutine. (An error that a body returns is a result. A policy, a key function or
-// an interceptor's Queue knows nothing of the state, and a failure of it is none of
+// an interceptor's Queue does not touch the state, so its failure is no failure of
 // the object.) The request concerned fails at once, whatever is decided.
 //
-// Until it has been decided nothing starts; requests wait, and can be withdrawn.
-// What runs finishes before anything is done. Then the object is
+// Until the decision nothing starts; requests wait, and can be withdrawn. What runs
+// finishes before the decision is carried out. Then the object is
 //
 //   - resumed: it goes on with its state as it is;
 //   - restarted: it gets a new state from its factory, and its children end. Requests
-//     that wait have kept their places and ages, and all guards are asked anew;
-//   - stopped: those that wait fail with a *StoppedError whose cause is the failure.
+//     that wait have kept their places and ages, and all guards are evaluated anew;
+//   - stopped: requests that wait fail with a *StoppedError whose cause is the failure.
 //
-// To escalate a failure of an object that has no parent stops it. A failure that
-// befalls the object while another is undecided is covered by the same decision.
+// To escalate a failure of an object that has no parent stops it. One decision covers
+// all failures of the object that come before it.
 //
 // The strategy gets as reason the *PanicError, *ExitError or *GuardError, and as
 // message an *actor.Invoke with the operation's name only. If the factory fails when
 // the object is to be restarted, that is a failure in turn: the reason is a
-// *RestartError, the message an *actor.Restart, and the old state is kept until it has
-// been decided. A strategy that panics has the object stopped. It may make children of
+// *RestartError, the message an *actor.Restart, and the old state is kept until the
+// next decision. A strategy that panics has the object stopped. It may make children of
 // the object that it decides about; a call of the object would wait for the decision.
 //
 // The object must be made by NewFrom, and the strategy be comparable. Supervision is
@@ -114,8 +114,8 @@ func Supervised(strategy actor.Strategy) Option {
 // Supervising sets the strategy by which the object supervises its children. The
 // default is protoactor's: each is restarted for itself, but stopped if it fails
 // more than ten times within ten seconds. A strategy that panics has the child stopped.
-// It may make other children of the object; but the name of one that it stops is free
-// only when that has ended, so a child is replaced when its end is heard of.
+// It may make other children of the object. But the name of a child that it stops is free
+// only when that has ended; so replace the child when you are told of its end.
 func Supervising(strategy actor.Strategy) Option {
 	return func(s *settings) {
 		place := s.at()
@@ -133,9 +133,9 @@ func Supervising(strategy actor.Strategy) Option {
 // the peer has made up has this process connect there when the object ends.
 //
 // The object's own Stop and Close, its supervisor, its parent, and every actor, context and
-// System of the process stop, poison and watch it as ever; except that a *PoisonPill or *Stop that
-// is made by hand and sent as a message is refused. Whether its requests are admitted is
-// for an interceptor to say.
+// System of the process stop, poison and watch it as usual; except that a *PoisonPill or *Stop that
+// is made by hand and sent as a message is refused. LocalLifecycle refuses no requests; an
+// interceptor can.
 func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
 
 // Borrowed makes the object run its bodies on the goroutines of its callers where
@@ -150,18 +150,18 @@ func Pooled() Option { return func(s *settings) { s.thread = pooled } }
 // run: the thread-per-object model in its plain form. It ends with the object.
 func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
 
-// On makes the object run its bodies on the threads that the dispatcher lends, one
-// at a time, and never on a caller's: a pool that several objects share, a thread
-// with a context of its own, a test that plays them by hand. The dispatcher belongs
-// to the caller, which keeps it alive until the object has ended: its end, too, is
-// carried out there. A nil dispatcher fails New with *OptionError.
+// On makes the object run its bodies on the threads of the dispatcher, one at a time,
+// and never on a caller's. The dispatcher is, for example, a pool that several objects
+// share, a thread with a context of its own, or a test that runs the tasks by hand. It
+// belongs to the caller, which keeps it alive until the object has ended: the object's
+// end, too, is carried out there. A nil dispatcher fails New with *OptionError.
 //
-// A task is a turn of an object: it runs up to 256 bodies, those that can start. A
-// dispatcher with the method
+// A task is a turn of an object: it runs up to 256 bodies that can start. A dispatcher
+// with the method
 //
 //	Throughput() int
 //
-// says how many, from 1, before the object asks for another turn.
+// says how many, from 1, before the object needs another turn.
 //
 // A body that waits for another request lends its thread, so that a fixed number of threads does
 // not stand still when the bodies on them call each other: another turn runs meanwhile, on a warm
@@ -172,8 +172,8 @@ func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
 //
 //	Lends() bool
 //
-// and returns false. If all threads of such a one wait for what needs one of them, they do until
-// their contexts end.
+// and returns false. If all threads of such a dispatcher wait for requests that need one of them,
+// they wait until their contexts end.
 //
 // A synchronizer.Pool is such a dispatcher, too: objects of both kinds share its threads.
 func On(d actor.Dispatcher) Option {
@@ -208,9 +208,9 @@ func ByDeadline() Option { return ordered(order{policy: mailbox.Ranked, rank: by
 
 // Ordered makes the object take request a before request b if before says so;
 // among equals, by arrival. Before must be a strict weak order over what does not
-// change while they wait. If it panics the request that is to be placed, or both,
-// fail with *PolicyError. It is called with the scheduling exclusion held, so it
-// must be quick, and not call the object.
+// change while they wait. If it panics, the request that is to be placed fails with
+// *PolicyError, or both fail. It is called with the object's mutex held, so it must be
+// quick, and not call the object.
 func Ordered(before func(a, b *Candidate) bool) Option {
 	if before == nil {
 		return wrong("Ordered", "is given nil: pass a function that says which of two requests comes first")
@@ -218,10 +218,10 @@ func Ordered(before func(a, b *Candidate) bool) Option {
 	return ordered(order{policy: engine.Ordered(before), views: true})
 }
 
-// Choosing makes the object take whichever request the function chooses, by its
-// index, of those that may start now, which come in the order of arrival. If it
-// panics, or returns no index, all of these fail with *PolicyError. It is called
-// with the scheduling exclusion held, like that of Ordered. Every start costs a look
+// Choosing makes the object start the request that the function chooses, by its
+// index, among those that may start now. They come in the order of arrival. If the
+// function panics, or returns no index, all of them fail with *PolicyError. It is
+// called with the object's mutex held, like that of Ordered. Every start costs a look
 // at all that may start.
 func Choosing(choose func(eligible []*Candidate) int) Option {
 	if choose == nil {
@@ -279,12 +279,12 @@ func Unbounded() Option { return func(s *settings) { s.bound = mailbox.Bound{} }
 // Event is a line of an object's log: see Logged.
 type Event = mailbox.Event
 
-// Logged makes the object tell its scheduler's log to the given function: what
-// arrives, what guards answer, what starts, ends and leaves, in order. It is
-// called with the scheduling exclusion held, so it must be quick, not panic, and
-// not call the object. A request that finds the object idle is logged only if another one
-// comes while it runs, or it is inspected; add WithoutFastPath to see all. A function that several
-// objects are given must bear their calling it at the same time.
+// Logged makes the object pass its scheduler's log to the given function: what
+// arrives, the results of guards, what starts, ends and leaves, in order. It is
+// called with the object's mutex held, so it must be quick, not panic, and not call the
+// object. A request that finds the object idle is logged only if another one comes while it
+// runs, or it is inspected; add WithoutFastPath to see all. Several objects with one function
+// may call it at the same time.
 func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
 
 // Intercept adds interceptors to an object. Its requests do not take the fast path,
@@ -292,7 +292,7 @@ func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } 
 // request with a *PanicError; one of Done is logged.
 func Intercept(interceptors ...Interceptor) Option {
 	return func(s *settings) {
-		all := slices.Clone(interceptors) // the caller's may change later
+		all := slices.Clone(interceptors) // the caller may change its own later
 		if s.filters != nil {
 			all = slices.Concat(*s.filters, interceptors)
 		}
@@ -300,9 +300,9 @@ func Intercept(interceptors ...Interceptor) Option {
 	}
 }
 
-// Counted makes the object count every request, those that find it idle included,
+// Counted makes the object count every request, including requests that find it idle,
 // and measure how long requests wait before they start; see Stats. It costs a few
-// nanoseconds for every call and a look at the clock for those that wait.
+// nanoseconds for every call, and a reading of the clock for each request that waits.
 func Counted() Option { return func(s *settings) { s.counted = true } }
 
 // Watchdog makes the object's system log, once, every request that has waited for d,
@@ -316,16 +316,17 @@ func Watchdog(d time.Duration) Option {
 	return func(s *settings) { s.patience = d }
 }
 
-// Audited makes the object compare its state before and after every guard that is
-// asked and every body of a function, ask each guard a second time to see whether
-// the answer is the same, and each key function of a family. Requests about which it
-// finds something fail with an *ImpureError; those that wait for an impure guard
-// over the state, all of them. It includes Checked. Such an object has no fast path,
-// and the price is that of the fingerprints: it is for tests, where the package
-// objecttest has it with a fingerprint for any state.
+// Audited is for tests: it finds guards, functions and key functions with side effects or
+// random results. The object compares its state before and after every evaluation of a
+// guard and every body of a function. It calls each guard, and each key function of a
+// family, a second time to see whether the result is the same. A request whose guard, body
+// or key function is impure fails with an *ImpureError; if the guard is over the state, so
+// do all requests that wait for it. Audited includes Checked. Such an object has no fast
+// path, and the price is that of the fingerprints. The package objecttest has the option
+// with a fingerprint for any state.
 //
-// A function that changes the state under cover of a lock of its own is found too:
-// it may be right, but the guards are not evaluated again.
+// A function that changes the state under a lock of its own is found, too: it may be
+// right, but the guards are not evaluated again.
 func Audited(a Audit) Option {
 	if a.Fingerprint == nil {
 		return wrong("Audited", "is given no Fingerprint: pass a function that describes the state")
@@ -333,18 +334,18 @@ func Audited(a Audit) Option {
 	return func(s *settings) { s.audit, s.checked = &a, true }
 }
 
-// Checked makes the object ask the guards, too, that by the declarations of Opens
-// nothing can have opened. Requests that are found open fail with an
-// *UndeclaredError, which names the operation that opened them. It is for tests.
+// Checked is for tests of Opens: the object also evaluates the guards that, by the
+// declarations, no operation can have opened. Requests whose guards hold nevertheless fail
+// with an *UndeclaredError, which names the operation that opened them.
 func Checked() Option { return func(s *settings) { s.checked = true } }
 
-// WithoutFastPath sends every request through the scheduler, also those that find
-// the object idle. The answers are the same, only slower; tests use it.
+// WithoutFastPath sends every request through the scheduler, also requests that find
+// the object idle. The results are the same, but slower; tests use it.
 func WithoutFastPath() Option { return func(s *settings) { s.noFastPath = true } }
 
 // Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
-// The default of a type (Type.Default) says how those of its objects run that are
-// Synchronizers: it makes none one, as a declaration is for every model.
+// As a default of a type (Type.Default) it changes the Concurrency of its objects that are
+// Synchronizers, and makes no object one, as a declaration is for every model.
 func Concurrent(change func(*Concurrency)) Option {
 	return func(s *settings) {
 		change(&s.concurrent)

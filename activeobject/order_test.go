@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 )
 
-// ledger is an object that writes down who ran, in the order of starting.
+// ledger is an object that writes down which requests ran, in the order of starting.
 type ledger struct{ log []string }
 
 func (l *ledger) write(who string) { l.log = append(l.log, who) }

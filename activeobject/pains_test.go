@@ -109,12 +109,12 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 	})
 }
 
-// The pain: a reply that was faster than its requester found nobody, and was dropped.
+// The pain: a reply that came before its requester waited for it was dropped.
 func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, bs.Type, &bay{})
-		// Each has been answered before anybody asks for the answer.
+		// Each has ended before its result is waited for.
 		future, ticket := bs.touch.Send(background, o, None{}), bs.touch.Begin(background, o, None{})
 		message := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "touch", Argument: None{}}, patience)
 		eventually(t, "all are answered", func() bool {
@@ -148,7 +148,7 @@ func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 }
 
 // The pain: a stash that overflowed sent its actor into a crash loop, and a recursion
-// over what was stashed overflowed the stack. Here whoever is dropped comes back at
+// over what was stashed overflowed the stack. Here a request that is dropped is made again at
 // once, and so drops another.
 func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) {
 	const rounds = 10_000
@@ -230,7 +230,8 @@ func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 }
 
 // The pain: one busy actor delayed the timers of others. Here many are busy for good,
-// in bodies that may block; nobody else notices, and whoever waits for them can leave.
+// in bodies that may block. Other objects are not delayed, and what waits for the busy ones can be
+// withdrawn.
 func TestBusyObjectsDelayNobodyElse(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -315,9 +316,9 @@ func TestAcquiringSeveralAtOnceDeadlocksNobody(t *testing.T) {
 	})
 }
 
-// The pain: circles that were none, since an edge of who waits for whom lived until
-// the reply was received, and not until it was sent. Here b answers a, and at once
-// asks a back, before the one who waits in a can have noticed.
+// The pain: circles that were none, since an edge of the graph of waits lived until
+// the reply was received, and not until it was sent. Here b replies to a, and at once
+// calls a, before the body that waits in a can have noticed.
 func TestWhoHasBeenAnsweredWaitsForNobody(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -337,7 +338,7 @@ func TestWhoHasBeenAnsweredWaitsForNobody(t *testing.T) {
 	})
 }
 
-// The pain: a key that nobody served, since there was always a request for another.
+// The pain: a key that was never served, since there was always a request for another.
 func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 	const bound, stream = 4, 30
 	type quay struct{ log []string }

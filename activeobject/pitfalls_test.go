@@ -34,8 +34,7 @@ func plainSystem(t *testing.T) *proto.ActorSystem {
 	return system
 }
 
-// The mailbox of an actor that stops drops what is in it, and who asked waits for his
-// timeout.
+// The mailbox of an actor that stops drops what is in it, and the requester waits for its timeout.
 func TestWhatIsQueuedWhenTheTargetStopsIsNotLostSilently(t *testing.T) {
 	plain := plainSystem(t)
 	dead := 0
@@ -122,7 +121,7 @@ func TestAFutureHasOneOutcomeForGood(t *testing.T) {
 	}
 }
 
-// A future of protoactor's wakes one of those who wait. The others would outlive the
+// A future of protoactor's wakes one of its waiters. The others would outlive the
 // test, so it has a process of its own.
 func TestEveryoneWhoWaitsForAFutureIsWoken(t *testing.T) {
 	if !alone(t) {
@@ -138,7 +137,7 @@ func TestEveryoneWhoWaitsForAFutureIsWoken(t *testing.T) {
 	for range 3 {
 		<-started
 	}
-	// Those who are not waiting yet find the result; so look until two are asleep.
+	// Goroutines that do not wait yet find the result; so look until all are asleep.
 	eventually(t, "they wait", func() bool { return strings.Count(stacksOf(), "sync.(*Cond).Wait") == 3 })
 	plain.Root.Send(f.PID(), "reply")
 	<-woken

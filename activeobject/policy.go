@@ -52,9 +52,9 @@ func (o *Object[T]) SetPriority(arrival uint64, priority int) error {
 	return nil
 }
 
-// HeadOfLine makes the entry ask only the guard of the request that is considered
-// first; the others wait behind it, so that small ones cannot starve a large one.
-// Without it a request whose guard is false stands in nobody's way. It returns the
+// HeadOfLine makes the entry evaluate only the guard of the request that is considered
+// first. The others wait behind it, so that small ones cannot starve a large one.
+// Without it a request whose guard is false blocks no other. HeadOfLine returns the
 // operation.
 func (op *Operation[T, A, R]) HeadOfLine() *Operation[T, A, R] {
 	defer op.info.declaring("a head of line")()

@@ -234,8 +234,8 @@ func TestOrderedShowsTheUserAllThereIsToKnowOfTwoRequests(t *testing.T) {
 	})
 }
 
-// The resource scheduler of Lea, configured with a policy over who waits and with
-// what data.
+// The resource scheduler of Lea, configured with a policy over the requests that wait, and their
+// data.
 func TestChoosingIsThePolicyOfAResourceScheduler(t *testing.T) {
 	l := newLedgers()
 	type clients = []*activeobject.Candidate

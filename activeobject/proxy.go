@@ -2,16 +2,16 @@ package activeobject
 
 import "context"
 
-// Proxy is the client proxy of an operation: the operation at an object, as those see
-// it who call it. What takes an A and returns an R is all that they know of it: not
-// the object, nor the type of its state, nor where it is. So code that is written
-// against a Proxy can be tested without any object; the package objecttest has a Fake.
+// Proxy is the client proxy of an operation: the operation at an object, as a caller
+// sees it. The caller knows that it takes an A and returns an R, but not the object,
+// the type of its state, or where it is. So code that is written against a Proxy can be
+// tested without any object; the package objecttest has a Fake.
 //
 // There is no Begin and no Case here: a ticket is the record of a request in this process,
 // and a Select has one word that the objects compete for, which has no place elsewhere.
 //
-// At returns the one of a local object. The methods are those of Operation, which
-// says what they do and what they fail with.
+// At returns the proxy of a local object. The methods are those of Operation, where
+// it says what they do and what they fail with.
 type Proxy[A, R any] interface {
 	// Call waits for the result.
 	Call(ctx context.Context, arg A) (R, error)

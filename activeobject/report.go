@@ -16,7 +16,7 @@ import (
 // idle, or if it is none in particular.
 //
 // It is logged by a worker (see System.Log), as a log handler is code that is not ours: the
-// functions here may be called by a goroutine that holds the object or its mailbox.
+// functions here may be called by a goroutine that owns the object or holds its mutex.
 
 // report logs the failure of code that is the user's: it has panicked, or called
 // runtime.Goexit. It is called where that is found, and nowhere else, so that each failure
@@ -32,7 +32,7 @@ func (o *core) report(operation string, request uint64, err error) {
 	})
 }
 
-// policyFailed is report for a policy, which was asked about the request first of all.
+// policyFailed is report for a policy that has failed as it compared r, perhaps with others.
 func policyFailed(host engine.Host, r *engine.Request, err error) {
 	o := host.(interface{ head() *core }).head()
 	o.report(o.class.rule(r.Op).Name, r.Arrival(), err)

@@ -186,7 +186,7 @@ func TestAContinuationThatPanicsIsLoggedOnceWithTheRequestThatItFollows(t *testi
 }
 
 // The handler calls the object that the entry is about, blocks, panics, and ends its
-// goroutine: none of it concerns those who use the object.
+// goroutine: none of it affects callers of the object.
 func TestALogHandlerMayDoWhatItLikes(t *testing.T) {
 	fs := newFuses()
 	for name, guard := range map[string]*activeobject.Operation[fuse, func(), None]{"body": fs.light, "guard": fs.enter} {

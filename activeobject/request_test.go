@@ -66,8 +66,8 @@ func TestAskFailsLikeACall(t *testing.T) {
 		require.ErrorIs(t, err, activeobject.ErrStopped)
 		ended, _ := s.system.Watch(pid)
 		soon(t, s.system, ended)
-		// Who begins to watch while an actor waits for the end of its children, which the worker
-		// actors are, is told at once: there may be somebody at home for a moment yet.
+		// A watcher that comes while an actor waits for the end of its children, which the worker
+		// actors are, is told at once. So the actor may be there for a moment yet.
 		eventually(t, "nobody is there any more", func() bool {
 			_, err := actor.Ask[any](background, s.system, pid, "blast", "bang")
 			require.ErrorIs(t, err, activeobject.ErrStopped)
@@ -95,8 +95,8 @@ func TestARequestWhoseAskerHasGoneNeverRuns(t *testing.T) {
 	})
 }
 
-// Whoever has the object runs no code of others: a late reply is a dead letter, and
-// those may be listened to by somebody who calls the object.
+// The owner of an object runs no foreign code. A late reply is a dead letter, and a subscriber to
+// dead letters may call the object.
 func TestALateReplyIsADeadLetterAndHoldsUpNobody(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {

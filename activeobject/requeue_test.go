@@ -371,7 +371,7 @@ func TestOfVeryManyTurnsTheLastAreListed(t *testing.T) {
 	})
 }
 
-// That a body fails after a requeue is logged, for who has told the request and gone.
+// If a body fails after the requeue of a tell, that is logged, as no caller waits.
 func TestATellDoesNotHearOfAFailureAfterARequeue(t *testing.T) {
 	ds := newDesks("desk")
 	broken := activeobject.Entry(ds.Type, "broken", func(*desk, int) (int, error) { return 0, nil }).
@@ -510,7 +510,7 @@ func TestARequeueObeysTheDerivedType(t *testing.T) {
 	same := activeobject.Derive(ds.Type, "strict desk", activeobject.Same[desk]).Strengthen("second", func(d *desk) bool { return d.second }, ds.do)
 	other := activeobject.Derive(ds.Type, "annex", func(a *annex) *desk { return &a.desk })
 	do := activeobject.In(other, ds.do)
-	// Of wait nobody has asked for the handle in the annex.
+	// No handle of wait has been made for the annex.
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, same, &desk{open: true})
 		c := calling(background, o, ds.do, func(*desk) (int, error) { return ds.wait.Requeue(answers(1)) })
@@ -616,8 +616,8 @@ func TestABodyThatIsRequeuedOpensWhatItDeclares(t *testing.T) {
 	})
 }
 
-// Whoever waits, inside an object, for a request that is then requeued to this object
-// must not wait for ever.
+// A body that waits for a request that is then requeued to the body's own object must not wait for
+// ever.
 func TestARequestThatHopsToWhoAwaitsItIsADeadlock(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {

@@ -189,7 +189,7 @@ func TestTheWatchdogReportsABodyThatRunsTooLongOnce(t *testing.T) {
 	})
 }
 
-// Under load a look takes nobody's place, and a body that has been looked at ends like any other.
+// Under load an inspection loses no request, and a body that has been inspected ends like any other.
 func TestLooksAndRunsMeet(t *testing.T) {
 	fs := newFurnaces()
 	ended := make(chan None)

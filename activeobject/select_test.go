@@ -52,7 +52,7 @@ func TestSelectPrefersTheCaseThatIsListedFirst(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
 		if !s.borrows() {
-			return // nobody waits to hear from them
+			return // Select does not wait for the object's thread before it hands in the next case
 		}
 		a := newObject(t, s, ds.Type, &desk{open: true})
 		b := newObject(t, s, ds.Type, &desk{open: true}, activeobject.WithoutFastPath())

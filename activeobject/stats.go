@@ -53,7 +53,7 @@ func (op *operationInfo) stats(o *core) Stats {
 // overdue returns what logs a request that has waited too long.
 func overdue(logger *slog.Logger) func(string, mailbox.Waiting, []mailbox.Running) {
 	return func(object string, w mailbox.Waiting, running []mailbox.Running) {
-		defer func() { _ = recover() }() // a handler's; nobody is there to hear of it
+		defer func() { _ = recover() }() // a panic of a log handler; it cannot be reported
 		logger.Warn("sluice: a request waits for long", "object", object, "operation", w.Operation,
 			"request", w.Arrival, "position", w.Position, "age", w.Age, "because", w.Reason.String(),
 			"running", mailbox.Snapshot{Running: running}.Runners())

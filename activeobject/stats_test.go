@@ -282,8 +282,8 @@ type bomb struct{}
 
 func (bomb) Write([]byte) (int, error) { panic("boom") }
 
-// A watchdog with many to look at lets others in between; who comes then is looked
-// at, too.
+// A watchdog that inspects many requests releases the mutex in between. A request that arrives then
+// is inspected, too.
 func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {

@@ -94,7 +94,7 @@ func newWorks() (*activeobject.Type[works], []*worksOp) {
 
 // balance is what has become of the requests of one operation at one object.
 type balance struct {
-	calls, returned, withdrawn, refused, stopped atomic.Int64 // of those that somebody waited for
+	calls, returned, withdrawn, refused, stopped atomic.Int64 // of requests that a goroutine waited for
 	tells, lost                                  atomic.Int64 // taken that must run, and those that may have been withdrawn or failed
 }
 
@@ -197,7 +197,7 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 				ctx, cancel := context.WithCancel(over)
 				var err error
 				switch way := r.IntN(11); way {
-				case 0, 1, 2: // a call, and somebody who may cancel it at any time
+				case 0, 1, 2: // a call, which another goroutine may cancel at any time
 					if r.IntN(2) == 0 {
 						go cancel()
 					}
@@ -271,7 +271,7 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
-	// Those that wait for a guard which nobody opens any more are cancelled when
+	// Requests that wait for a guard which nothing opens any more are cancelled when
 	// nothing else goes on.
 	for last := int64(-1); ; {
 		select {

@@ -489,8 +489,8 @@ func TestAFirstIsADeadlockWhenTheLastWayOutIsLost(t *testing.T) {
 }
 
 func TestAFirstIsADeadlockWhenEveryWayLeadsBack(t *testing.T) {
-	// a waits for b or c. Who is in b calls a, which is no circle: c may end. Then
-	// who is in c does the same.
+	// a waits for b or c. The body in b calls a, which is no circle: c may end. Then
+	// the body in c does the same.
 	ps := newPlaces()
 	everywhere(t, func(t *testing.T, s *scene) {
 		a, b, c := ps.at(t, s, "a"), ps.at(t, s, "b"), ps.at(t, s, "c")

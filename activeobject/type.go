@@ -83,7 +83,7 @@ type operationInfo struct {
 	leafed   bool         // the body neither blocks nor calls others
 
 	family     bool     // of entries, or hidden; the key is in forms
-	keyed      bool     // the key is looked at before anybody takes the object
+	keyed      bool     // the key is computed before the object is taken
 	opens      []string // what families it can open some keys of; which ones, is in forms
 	headOfLine bool
 	own        bool // a leaf that runs on its own caller's goroutine only
@@ -124,8 +124,8 @@ func (op *operationInfo) hand(to string) {
 // given once: what is made for each object or system must not draw any.
 var types atomic.Uint64
 
-// noTag is the tag of objects that no operation may take by that step. No type has it, but
-// those that come when there is no other left: then it is that of no operation.
+// noTag is the tag of objects that no operation may take by that step, and the tag of types for
+// which no other number is left. An operation of such a type does not take objects by that step.
 const noTag = 0
 
 // newTag returns a number that no other type has, or noTag.

@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// rested makes a room that has a scheduler, at which nothing has happened since nobody could start.
+// rested makes a room that has a scheduler, and at which nothing has happened since nothing could
+// start.
 func rested(t *testing.T) *room {
 	r := newRoom(engine.Config{})
 	soon(t, r.visit(tidy, "first").call(background))
@@ -21,7 +22,7 @@ func rested(t *testing.T) *room {
 	return r
 }
 
-// Who comes to an object at rest, and has to wait, is seen by those on the fast path.
+// A request that arrives at a quiescent object, and has to wait, is seen on the fast path.
 func TestWhoComesToAnObjectAtRestIsSeenFromTheFastPath(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		r := rested(t)
@@ -46,7 +47,7 @@ func TestWhoComesToAnObjectAtRestIsSeenFromTheFastPath(t *testing.T) {
 	}
 }
 
-// An observer is told of who comes to an object at rest.
+// An observer is told of a request that arrives at a quiescent object.
 func TestAnObserverIsToldOfWhoComesToAnObjectAtRest(t *testing.T) {
 	r := rested(t)
 	a := r.visit(pass, "a").call(background)
@@ -63,7 +64,7 @@ func TestAnObserverIsToldOfWhoComesToAnObjectAtRest(t *testing.T) {
 	soon(t, b)
 }
 
-// Who comes to an object at rest fails if his guard does.
+// A request that arrives at a quiescent object fails if its guard does.
 func TestWhoComesToAnObjectAtRestFailsWithHisGuard(t *testing.T) {
 	r := rested(t)
 	r.fails = errors.New("cause")
@@ -74,8 +75,8 @@ func TestWhoComesToAnObjectAtRestFailsWithHisGuard(t *testing.T) {
 	}
 }
 
-// Who comes to an object at rest, where others wait for other guards, is seen by those on the fast
-// path, too.
+// A request that arrives at a quiescent object, where others wait for other guards, is seen on the
+// fast path, too.
 func TestWhoComesToALineClosesTheFastPathForIt(t *testing.T) {
 	const line = look
 	config := engine.Config{Rules: &mailbox.Rules{
@@ -108,7 +109,7 @@ type kept chan engine.Task
 
 func (k kept) Dispatch(task engine.Task) { k <- task }
 
-// The guard of who comes to an object that has threads of its own is asked on these.
+// If an object has threads of its own, the guard of an arriving request is evaluated on these.
 func TestWhoComesIsAskedAboutOnTheObjectsThread(t *testing.T) {
 	tasks := make(kept, 10)
 	r := newRoom(engine.Config{Dispatcher: tasks})

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Who may not withdraw his request is not lent to bodies that may end his goroutine before that
-// request has run: nobody would be there to run it.
+// While a committed request of a caller has not run, the caller's goroutine runs no other bodies:
+// one might end the goroutine, and the request could neither run nor be withdrawn.
 func TestWhoIsCommittedIsNotLentBeforeHisRequestHasRun(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *room) {
 		v, g := r.visit(tidy, "first turn"), r.visit(tidy, "exits")

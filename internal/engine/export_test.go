@@ -26,10 +26,10 @@ func (r *Request) Begin() uint32      { <-r.wake; return r.outcomeSlow() }
 func (r *Request) Borrow() bool       { return r.claimHelp() }
 func (r *Request) Leave(s uint32)     { r.setOutcome(s) }
 
-// Awaited reports whether the caller of r, which has been lent, has come.
+// Awaited reports whether the caller of r, which a helper runs, has come.
 func (r *Request) Awaited() bool { return r.stage.Load() == awaited }
 
-// AtRest reports whether r can be used for another call: nobody else will touch it.
+// AtRest reports whether r can be used for another call: no other goroutine will touch it.
 func (r *Request) AtRest() bool { return r.stage.Load() == own && len(r.wake) == 0 }
 
 // Looked returns how much has been looked at so far in searches for circles.

@@ -15,16 +15,15 @@ func newHall() *room {
 	return newRoom(engine.Config{Parallel: &engine.Parallel{Leaf: func(int) bool { return true }}})
 }
 
-// An owner grants one request after another, all with the same record, and its caller and somebody
-// who lends himself race for each: who comes first, and whether the one has come back when the
-// other has done. One of them runs it, and the caller finds out which, and what has been written
-// by whoever it was.
+// An owner grants one request after another, all with the same record. Its caller and a helper race
+// for each: the one that comes first runs it, and the caller may come while the helper runs it or
+// later. The caller finds out which of them has run it, and sees what that one has written.
 func TestOneOfTheTwoRunsWhatHasBeenGranted(t *testing.T) {
 	r := newHall()
 	v := r.visit(tidy, "granted")
 	v.ForCall(0)
-	runs, left := 0, engine.Own // written by whoever runs it; and what he tells the caller
-	var asked atomic.Int64      // by the caller, who has asked for so many
+	runs, left := 0, engine.Own // written by the goroutine that runs it; left is what it tells the caller
+	var asked atomic.Int64      // how many requests the caller has handed in
 	var stop atomic.Bool
 	owner, lender, caller := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -94,8 +93,8 @@ func linger(n int) {
 	}
 }
 
-// However far a request has come that its caller forsakes, whose goroutine ends, nobody waits for it
-// afterwards, and the object goes on.
+// A caller forsakes its request, as its goroutine ends. However far the request has come, nothing
+// waits for it afterwards, and the object goes on.
 func TestARequestIsForsakenWhoeverRunsIt(t *testing.T) {
 	for _, c := range []struct {
 		name string

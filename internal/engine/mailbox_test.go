@@ -151,8 +151,7 @@ func TestARequestWithoutAThreadWaitsAndCanBeWithdrawn(t *testing.T) {
 		require.Equal(t, []string{"b"}, r.order)
 	})
 	t.Run("worker", func(t *testing.T) {
-		// A body that may block needs a thread of its own, as its sender has none to
-		// give.
+		// A body that may block needs a thread of its own, as its sender does not wait.
 		s := &shelf{}
 		r := newRoom(engine.Config{Workers: s})
 		a, b := r.visit(tidy, "a"), r.visit(tidy, "b")
@@ -247,8 +246,8 @@ func TestEndedIsCalledOnceAfterTheLastBody(t *testing.T) {
 }
 
 func TestTheOwnerServesOthersWithinItsBound(t *testing.T) {
-	// With a bound of one, every goroutine serves at most one other, and nobody is
-	// lost when ownership passes on.
+	// With a bound of one, every goroutine serves at most one other request, and no request
+	// is lost when ownership passes on.
 	for _, lend := range []int{1, 2, 1000} {
 		r := newRoom(engine.Config{HelpLimit: lend})
 		entered, let := make(chan struct{}), make(chan struct{})
@@ -300,8 +299,8 @@ func TestErrorsSayWhatHappened(t *testing.T) {
 	}
 }
 
-// Who withdraws while the object is taken cannot clear the marks of it, and who has it
-// on the fast path would put back what he found.
+// A withdrawal while the object is taken cannot clear the flags of its word, and the owner by the
+// fast path would put back the flags that it found.
 func TestTheMarksOfAnObjectGoWithTheLastWhoWaits(t *testing.T) {
 	r := newRoom(engine.Config{})
 	for _, taken := range []bool{false, true} {

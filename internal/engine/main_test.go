@@ -33,7 +33,7 @@ type room struct {
 	engine.Mailbox
 	open   atomic.Bool
 	asked  atomic.Int32
-	order  []string // who ran; guarded by the object
+	order  []string // the requests that have run; guarded by the object
 	ended  func()   // called by Ended, if not nil
 	named  func()   // called by Name, once, if not nil
 	fails  error    // of the guard over the state, if not nil

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// The last load that an observer was told is what there is, whenever nobody is at it.
+// Whenever the object has no owner, the last load that an observer was told is the present one.
 func TestAnObserverIsNotLeftWithAnOldLoad(t *testing.T) {
 	s := &shelf{}
 	watch := func(r *room) *mailbox.Load {

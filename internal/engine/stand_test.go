@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// newLine makes a room with an entry of which only the first of its line is asked.
+// newLine makes a room with an entry that has a head of line.
 func newLine() *room {
 	config := engine.Config{Rules: &mailbox.Rules{
 		Operations: []mailbox.Operation{
@@ -30,8 +30,8 @@ func newLine() *room {
 	return r
 }
 
-// Who comes while a body runs is outside, also if he has to stand in a line: a body that counts
-// those inside twice does not find more the second time.
+// A request that arrives while a body runs is not admitted, also if it has to stand in a line: a body
+// that counts the admitted requests twice does not find more the second time.
 func TestNobodyJoinsALineWhileABodyRuns(t *testing.T) {
 	r := newLine()
 	ctx, cancel := context.WithCancel(context.Background())
