@@ -79,7 +79,7 @@ type Adapter struct {
 
 	mu     sync.Mutex
 	system []any         // system messages not yet handled, in order
-	busy   bool          // not started, or a worker is at it or on its way
+	busy   bool          // not started, or a worker runs the turn or has been dispatched to
 	halted bool          // there has been a Stop
 	asked  *Failure      // what the supervisor has been asked, and not answered
 	poke   chan struct{} // wakes a turn that waits; nil until there has been one
@@ -102,7 +102,7 @@ type Adapter struct {
 	// context guards the actor that the invoker is: it is not made for more than one
 	// goroutine, and the turn is not the only one that comes (see Spawn). It is not
 	// held while anything is waited for, nor while a factory, a strategy, a watcher, or what
-	// makes a child runs (see outside): these may come back. The parent of an actor that ends
+	// makes a child runs (see withoutContext): these may come back. The parent of an actor that ends
 	// may hear of that while it is held; but a goroutine that comes to one that has been
 	// told to end does not wait for it. It is locked until there is an invoker.
 	context    sync.Mutex
@@ -110,7 +110,7 @@ type Adapter struct {
 	restarting bool                     // the actor waits for the end of its children
 	stopping   bool                     // the actor has been stopped
 	ended      bool                     // and its children have ended, too
-	escalated  []*proto.PID             // children whose failures have been passed on: see passOn
+	escalated  []*proto.PID             // children whose failures have been passed on: see escalateChild
 	living     map[string]proto.Process // the actor's children by their ids: see lives
 }
 
@@ -411,7 +411,7 @@ func (a *Adapter) lives(child *proto.PID) bool {
 	return now == proto.Process(process)
 }
 
-// tell tells a watcher of the actor's end.
+// notify sends a watcher the Terminated message of the actor.
 func (a *Adapter) notify(watcher *proto.PID) {
 	defer func() { a.contain(recover(), "telling "+watcher.Id+" of its end") }()
 	process, _ := a.registry().Get(watcher)
@@ -466,7 +466,7 @@ func (a *Adapter) decided(what string) {
 	}
 }
 
-// ask notes what the supervisor is about to be asked.
+// noteFailure notes the failure that the supervisor is about to decide about.
 func (a *Adapter) noteFailure(f Failure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -551,10 +551,10 @@ func (a *Adapter) resume() {
 	}
 }
 
-// passOn passes the failure of a child on to the actor's own supervisor. If that
-// restarts or stops the actor, the child ends; but if it resumes the actor, protoactor
-// leaves the child suspended, and no decision about it would ever come. So it is resumed,
-// too. It is called by the strategy for the children, outside.
+// escalateChild escalates the failure of a child to the actor's own supervisor. If that restarts
+// or stops the actor, the child ends. If it resumes the actor, protoactor leaves the child
+// suspended, and no decision about the child would ever come; so resume resumes the child, too.
+// The strategy for the children calls escalateChild, within withoutContext.
 func (a *Adapter) escalateChild(child *proto.PID, reason, message any) {
 	a.context.Lock()
 	defer a.context.Unlock()
@@ -563,27 +563,27 @@ func (a *Adapter) escalateChild(child *proto.PID, reason, message any) {
 	a.invoker.EscalateFailure(reason, message)
 }
 
-// childPIDs returns the actor's children. It is called outside.
+// childPIDs returns the actor's children. It is called within withoutContext.
 func (a *Adapter) childPIDs() []*proto.PID {
 	a.context.Lock()
 	defer a.context.Unlock()
 	return a.invoker.(interface{ Children() []*proto.PID }).Children()
 }
 
-// outside has f called, which is not this package's, in the midst of something that the
-// actor does: without its context, so that f may come back and make children.
+// withoutContext unlocks context while it calls f, which is code of others, so that f may call the
+// adapter and make children. The caller holds context.
 //
 // That is sound where the actor has nothing half done. Protoactor asks a strategy at
 // the end of what it does, on the turn, so that all calls that come meanwhile come by Spawn; and
 // it makes a child before it changes anything, for a call that has come by Spawn, which
-// finds out by life whether the turn has come meanwhile.
+// finds out by epoch whether the turn has handled a Stop or Restart meanwhile.
 func (a *Adapter) withoutContext(f func()) {
 	a.context.Unlock()
 	defer a.context.Lock()
 	f()
 }
 
-// call is a system message to an actor that has an adapter, which answers it at once.
+// adapterQuery is a system message that an actor's adapter answers at once, by setting adapter.
 type adapterQuery struct{ adapter *Adapter }
 
 // adapterOf returns the adapter of an actor that has one, or nil if it has ended.
@@ -623,7 +623,7 @@ func (a *Adapter) escalate(f Failure) {
 // A child that is spawned before the actor handles the Stop, or the Restart, is
 // stopped by that: the context orders the two. While the child is being made the
 // context is free, and the actor may handle one of them, and not know of the child:
-// then life tells, the child is stopped here, and nothing has been done.
+// then epoch has changed, the child is stopped here, and Spawn reports false.
 //
 // The child may be stopped in the moment before it is one, and the actor hear of its end,
 // and know nothing of it: then it would wait for the end of that child for ever. So it hears

@@ -216,7 +216,7 @@ func TestADecisionIsToldOnceWithWhatItIsAbout(t *testing.T) {
 	s, p, w := newSubject(t)
 	close(s.quiet)
 	close(s.idle)
-	p.postSystemMessage(&proto.ResumeMailbox{}) // which nobody has asked for
+	p.postSystemMessage(&proto.ResumeMailbox{}) // without a failure
 	p.Fail(Failure{Reason: io.EOF, Request: 7})
 	p.postSystemMessage(&proto.ResumeMailbox{})
 	p.postSystemMessage(&proto.Restart{}) // for the sake of others
@@ -225,7 +225,7 @@ func TestADecisionIsToldOnceWithWhatItIsAbout(t *testing.T) {
 	p.postSystemMessage(&proto.Stop{})
 	w.run()
 	require.Equal(t, []string{"resumed", "restarted"}, s.decided)
-	require.Equal(t, []Failure{{Reason: io.EOF, Request: 7}, {}}, s.about, "who stops it decides nothing, if nobody has been asked")
+	require.Equal(t, []Failure{{Reason: io.EOF, Request: 7}, {}}, s.about, "a Stop is no decision if the supervisor has not been asked")
 
 	s, p, w = newSubject(t)
 	p.Fail(Failure{Reason: io.EOF})

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// near returns addresses that resemble the given one of a request: places and numbers
+// near returns addresses that resemble the given one of a request: slots and numbers
 // in its neighborhood.
 func near(t *testing.T, sender *actor.PID) (pids []*actor.PID) {
 	t.Helper()
@@ -32,7 +32,7 @@ func near(t *testing.T, sender *actor.PID) (pids []*actor.PID) {
 
 // A peer can send to any address. That of a reply is known to the actor that has been
 // asked; from it nothing follows for the requests of others.
-func TestNobodyCanGuessTheAddressOfAnotherRequest(t *testing.T) {
+func TestTheAddressOfAnotherRequestCannotBeGuessed(t *testing.T) {
 	homes(t, func(t *testing.T, s *actor.System) {
 		asked, senders := asks(t, s)
 		victim, others := asks(t, s)
@@ -53,7 +53,7 @@ func TestNobodyCanGuessTheAddressOfAnotherRequest(t *testing.T) {
 				process.SendSystemMessage(pid, &proto.Terminated{Who: victim})
 			}
 			require.False(t, mine.Ready())
-			require.False(t, theirs.Ready(), "somebody has made the address up")
+			require.False(t, theirs.Ready(), "a forged address reached the request")
 			requireOpen(t, ended)
 			stop()
 			s.Tell(known, "mine")

@@ -6,25 +6,26 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Dispatcher lends threads to objects. Its method Dispatch(Task) runs the task on a thread of the
-// dispatcher's own, soon, and does not wait for it. A program can have its own: see activeobject.On.
+// Dispatcher provides threads for objects. Its method Dispatch(Task) has the task run soon, on a
+// thread of the dispatcher, and does not wait for it. A program can have a dispatcher of its own:
+// see activeobject.On.
 type Dispatcher = engine.Dispatcher
 
-// Task is something to run on a dispatcher's thread, by its method Run().
+// Task is what a dispatcher's thread runs, by its method Run().
 type Task = engine.Task
 
-// Warm is a dispatcher of goroutines that are kept after use: their stacks have
-// grown already, which is most of what a new goroutine costs. It never makes a
-// task wait: if no goroutine is idle, it starts one.
+// Warm is a dispatcher that keeps its goroutines for later tasks. Their stacks have grown already,
+// which is most of what a new goroutine costs. A task never waits for a thread: if no goroutine is
+// idle, Warm starts one.
 //
 // The zero Warm is ready to use. Close ends the idle goroutines.
 type Warm struct {
 	mu     sync.Mutex
-	idle   []*worker // the one that became idle last at the end: its cache is warmest
+	idle   []*worker // in the order in which they became idle; the last is used first, as its cache is warmest
 	active int       // goroutines that have not ended
 	done   chan struct{}
 
-	system *System // whose workers they are; may be nil
+	system *System // that the goroutines belong to; may be nil
 }
 
 type worker struct {
@@ -34,8 +35,8 @@ type worker struct {
 // maxIdle is how many idle goroutines are kept. More may run at once.
 const maxIdle = 128
 
-// Dispatch runs the task on an idle goroutine, or on a new one. It may be called
-// after Close, too, since an object on its way to a worker must not be lost.
+// Dispatch runs the task on an idle goroutine, or on a new one. It may be called after Close, too:
+// the task of an object that is passed to a worker must not be lost.
 func (w *Warm) Dispatch(t Task) {
 	w.mu.Lock()
 	if n := len(w.idle); n > 0 {
@@ -51,7 +52,7 @@ func (w *Warm) Dispatch(t Task) {
 }
 
 func (w *Warm) work(t Task) {
-	defer w.exit() // a task may leave by runtime.Goexit
+	defer w.exit() // also if a task calls runtime.Goexit
 	self := &worker{task: make(chan Task, 1)}
 	for t != nil {
 		t.Run()
@@ -71,7 +72,7 @@ func (w *Warm) exit() {
 	defer w.mu.Unlock()
 	if w.active--; w.active == 0 && w.done != nil {
 		select {
-		case <-w.done: // it was not the first time
+		case <-w.done: // closed before
 		default:
 			close(w.done)
 		}

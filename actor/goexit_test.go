@@ -46,8 +46,8 @@ var (
 	tallyExit = activeobject.Procedure(tallies, "exit", activeobject.Do(func(*tally) { runtime.Goexit() }))
 )
 
-// Whoever has run his own request serves those behind it, and a body among them may
-// end his goroutine. What becomes of his own request is none of its business.
+// A caller that has run its own request serves the requests behind it, and a body among these may
+// end its goroutine. That does not change the outcome of its own request.
 func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 	for name, options := range map[string][]activeobject.Option{
 		"plain":       nil,
@@ -111,7 +111,7 @@ func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 // his goroutine the call does not come back. Nothing else is lost: not what he has
 // done, nor those behind, nor the object. Who is inside of another object serves nobody,
 // and a pooled object has nobody serve.
-func TestACallerWhoServesOthersMayEndWithThemAndNothingElseIsLost(t *testing.T) {
+func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 	for name, way := range map[string]struct {
 		options []activeobject.Option
 		inside  bool // the caller is a body of another object

@@ -6,16 +6,16 @@ import (
 	proto "github.com/asynkron/protoactor-go/actor"
 )
 
-// IsLocal reports whether a Stop, PoisonPill, Watch or Unwatch comes from this process. What
-// protoactor's remote hands in has been decoded from a wire. It runs no code of a user and
-// waits for nothing.
+// IsLocal reports whether a Stop, PoisonPill, Watch or Unwatch comes from this process, rather than
+// from protoactor's remote. It runs no code of a user and waits for nothing.
 //
-//   - Protoactor has one Stop and one PoisonPill with which a process stops and poisons
-//     actors, for all that ask for that: a context, a supervisor, an actor for its children, or an
-//     object. Any other has been decoded, or made up by hand.
-//   - A Watch is local if its watcher is an actor that is registered here, or a watch of a
-//     System. Whatever has sent it, the news goes to no other machine.
-//   - An Unwatch is local if the watcher could be, as that may have ended by now.
+//   - Within a process protoactor always sends the same Stop and the same PoisonPill value, for
+//     a context, a supervisor, an actor's children or an object alike. Any other value has been
+//     decoded from a wire, or made by hand.
+//   - A Watch is local if its watcher is an actor that is registered in this process, or a watch
+//     of a System. Even if another machine has sent it, the news then goes to no other machine.
+//   - An Unwatch is local if its watcher has an address of this process; the watcher itself may
+//     have ended by now.
 func (s *System) IsLocal(message any) bool {
 	switch m := message.(type) {
 	case *proto.Stop:
@@ -31,15 +31,15 @@ func (s *System) IsLocal(message any) bool {
 	return true
 }
 
-// isHere reports whether the address is one of this process.
+// isHere reports whether the PID is an address of this process.
 func (s *System) isHere(pid *PID) bool {
-	const local = "nonhost" // protoactor's address of what no other machine can reach
+	const local = "nonhost" // protoactor's Address for a process that no other machine can reach
 	actors := s.ready.Load()
 	return IsRequest(pid) || pid.Address == local || actors != nil && pid.Address == actors.ProcessRegistry.Address
 }
 
-// lifecycle returns the messages by which protoactor stops and poisons actors. They are not
-// exported, so an actor that is none is stopped and poisoned to see them.
+// lifecycle returns the messages by which protoactor stops and poisons actors. Protoactor does not
+// export them, so a fake actor is stopped and poisoned to get them.
 var lifecycle = sync.OnceValue(func() *lifecycleMessages {
 	s := &lifecycleMessages{}
 	process := proto.NewActorProcess(s)
@@ -53,7 +53,7 @@ var lifecycle = sync.OnceValue(func() *lifecycleMessages {
 	return s
 })
 
-// seen is a mailbox that keeps the messages that end an actor.
+// lifecycleMessages is a mailbox that keeps the messages that end an actor.
 type lifecycleMessages struct {
 	stop   *proto.Stop
 	poison *proto.PoisonPill

@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// maxEntries is how many entries wait for a log handler before further ones are only
-// counted: a handler that blocks is not to take the memory of the process.
+// maxEntries is how many entries may wait for a log handler. Further ones are only counted, so
+// that a handler that blocks does not make the process run out of memory.
 const maxEntries = 1024
 
-// logbook keeps what is to be logged until a worker logs it. A log handler is code that is
-// not ours: it may block, panic, end its goroutine, or call the object that the entry is
-// about. So it is never called by a goroutine that holds a lock or an object, and entries
-// are logged one after another, in the order in which they were made.
+// logQueue keeps log entries until a worker logs them. A log handler is code of a user: it may
+// block, panic, end its goroutine, or call the object that the entry is about. So it is never
+// called by a goroutine that holds a lock or owns an object. Entries are logged one after another,
+// in the order in which they were made.
 type logQueue struct {
 	mu      sync.Mutex
 	entries []func(*slog.Logger)
-	lost    int  // entries that found no room
-	busy    bool // a worker is at it, or on its way
+	lost    int  // how many entries were dropped since the last report
+	busy    bool // a worker logs the entries, or has been dispatched to
 }
 
-// Log has f log something on a worker, after what was logged this way before. It neither
-// blocks nor calls code of others, so that it may be called with a lock held. Close waits
-// for what has been logged until then.
+// Log has f called on a worker, with the system's logger, after all entries of earlier calls. It
+// neither blocks nor calls code of a user, so it may be called with a lock held. Close waits for
+// the entries that were made until then.
 func (s *System) Log(f func(*slog.Logger)) {
 	b := &s.logbook
 	b.mu.Lock()
@@ -45,8 +45,8 @@ func (s *System) note(level slog.Level, text string, args ...any) {
 	s.Log(func(l *slog.Logger) { l.Log(context.Background(), level, text, args...) })
 }
 
-// next returns the next entry, or nil if there is none, and then no worker is at it. What
-// was lost comes after those that were there before.
+// next returns the next entry. If there is none, it returns nil and clears busy: the next Log
+// dispatches a worker. The report of dropped entries comes after the entries before them.
 func (b *logQueue) next() (f func(*slog.Logger)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *logQueue) next() (f func(*slog.Logger)) {
 	return f
 }
 
-// logging is a system as the turn of the worker that logs.
+// logging is a System as the task of the worker that logs.
 type logging System
 
 // Run implements engine.Task.
@@ -73,7 +73,7 @@ func (l *logging) Run() {
 	s := (*System)(l)
 	finished := false
 	defer func() {
-		if !finished { // the handler has panicked, or ended its goroutine; the other entries go on elsewhere
+		if !finished { // the handler has panicked, or ended its goroutine; another worker logs the other entries
 			_ = recover()
 			s.workers.Dispatch(l)
 		}

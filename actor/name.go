@@ -9,8 +9,8 @@ import (
 	proto "github.com/asynkron/protoactor-go/actor"
 )
 
-// CheckName returns a *NameError with ErrBadName if no object can have the name. The empty
-// name, which stands for one that is free, is fine.
+// CheckName returns a *NameError with ErrBadName if no object can have the name. The empty name,
+// which asks for an automatic one, is valid.
 func CheckName(name string) error {
 	if !IsName(name) || isAutomatic(name) {
 		return &NameError{Name: name, Cause: ErrBadName}
@@ -18,14 +18,14 @@ func CheckName(name string) error {
 	return nil
 }
 
-// IsName reports whether the name can be a part of an address. It may be an automatic one.
+// IsName reports whether the name can be a part of an address. Automatic names can, too.
 func IsName(name string) bool {
 	return utf8.ValidString(name) && !strings.Contains(name, "/") && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// isAutomatic reports whether protoactor may give the name to an actor without one, to a
-// future or to a guardian. It takes for granted that no other process has it: if that of a
-// future is taken the future never ends, and its timeout removes whatever has the name.
+// isAutomatic reports whether protoactor may give the name to an unnamed actor, to a future or to
+// a guardian. Protoactor assumes that no other process has it: if the name of a future is taken,
+// that future never ends, and its timeout removes the process that has the name.
 func isAutomatic(name string) bool {
 	kind, number, found := strings.Cut(name, "$")
 	if !found || number == "" || kind != "" && kind != "future" && kind != "guardian" {
@@ -36,9 +36,9 @@ func isAutomatic(name string) bool {
 	})
 }
 
-// spawn makes an actor of the parent's, with an automatic name if name is empty. Actors
-// that are not objects may have any name, so that one of these may be taken; those that
-// follow are higher, so that one is found.
+// spawn makes an actor as a child of the parent, with an automatic name if name is empty. Actors
+// that are not objects may have any name, so an automatic name may be taken. Then the next one is
+// tried; their numbers grow, so a free one is found.
 func spawn(actors *proto.ActorSystem, parent Spawner, props *Props, name string) (*PID, error) {
 	for {
 		id := name
@@ -55,9 +55,10 @@ func spawn(actors *proto.ActorSystem, parent Spawner, props *Props, name string)
 	}
 }
 
-// Nowhere returns an address for an object of the given name that has no actor, and cannot
-// get one any more. No actor has it, here or elsewhere; what is sent to it is a dead letter.
+// Nowhere returns an address for an object of the given name that has no actor, and cannot get one
+// any more. No actor has that address, in this process or another; a message to it is a dead
+// letter.
 func Nowhere(name string) *PID {
-	// There is no guest at this place of the desk: the numbers of guests are random.
+	// The reply registry has no waiter with this id: the numbers of waiters are random.
 	return proto.NewPID(replyAddress, name)
 }

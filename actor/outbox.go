@@ -6,19 +6,19 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Outbox runs tasks one after another on a worker: the replies of an object,
-// which run code of whoever they go to and so must not run on a goroutine that
-// has the object. A task that panics, which is logged, or leaves through
-// runtime.Goexit does not keep the others from running. The zero Outbox is empty.
+// Outbox runs tasks one after another on a worker. Objects send their replies by it: a reply runs
+// code of its receiver, and so must not run on a goroutine that owns the object. If a task panics,
+// which is logged, or calls runtime.Goexit, the others still run. The zero Outbox is empty.
 type Outbox struct {
 	mu     sync.Mutex
 	queue  []Task
-	next   int  // the first in queue that has not been begun
-	busy   bool // a worker is at it, or on its way
+	next   int  // the first task in queue that has not been started
+	busy   bool // a worker runs the tasks, or has been dispatched to
 	system *System
 }
 
-// Post has the task run by one of the workers of the system, which is always the same.
+// Post has the task run by one of the workers of the system. The system must be the same in all
+// calls.
 func (b *Outbox) Post(system *System, t Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,7 +34,8 @@ func (b *Outbox) Post(system *System, t Task) {
 	}
 }
 
-// take returns the next task, or nil if there is none, and then nobody is at it.
+// take returns the next task. If there is none, it returns nil and clears busy: the next Post
+// dispatches a worker.
 func (b *Outbox) take() (t Task) {
 	const few = 64
 	b.mu.Lock()
@@ -51,7 +52,7 @@ func (b *Outbox) take() (t Task) {
 	return t
 }
 
-// delivery is an outbox as the turn of a worker.
+// delivery is an Outbox as the task of a worker.
 type delivery Outbox
 
 var _ Task = (*delivery)(nil)

@@ -10,36 +10,34 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Request sends a message to an actor, with a sender to reply to, and returns the
-// future of the first reply. It never waits; but an object that is idle may run a
-// body that takes no context at once, as it does in Send.
+// Request sends a message to an actor, with a sender to reply to, and returns the future of the
+// first reply. It never waits; but an idle object may run a body that takes no context at once,
+// on the caller's goroutine, as it does in Send.
 //
-// A reply that is a *Reply gives the future its value and error; any other is the
-// value itself. The future fails with ctx's error when ctx ends, with ErrClosed
-// when the system is closed, and with *DeadLetterError if there is nobody to
-// deliver the message to. Whichever comes first counts, and everybody who waits is
-// told. Later replies become dead letters.
+// A reply that is a *Reply gives the future its value and error; any other reply is the value
+// itself. The future fails with ctx's error when ctx ends, with ErrClosed when the system is
+// closed, and with *DeadLetterError if there is no actor to deliver the message to. The first of
+// these counts, and every waiter gets it. Later replies become dead letters.
 //
-// The message may be in an envelope of protoactor's, and so have a header; the sender there
+// The message may be in an envelope of protoactor's, with a header; the sender in that envelope
 // is not used.
 //
-// What has been sent cannot be taken back, so Withdraw has no effect on the future.
-// But an object that belongs to the same actor system takes ctx for the context of
-// its request, as in Send: if ctx ends while the request waits there it never runs,
-// and its priority, deadline and client are those of ctx. Any other actor goes on
-// with it.
+// A message that has been sent cannot be withdrawn, so Withdraw has no effect on the future. But
+// an object that belongs to the same actor system uses ctx as the context of its request, as in
+// Send: if ctx ends while the request waits there, it never runs; and its priority, deadline and
+// client are those of ctx. Any other actor handles the message even if ctx has ended.
 //
-// To Await the future with the context of a body fails with *mailbox.DeadlockError if
-// the object waits for the caller, as it does for the future of a Send; provided that
-// ctx is that of the body, too. That ends the wait only: the request is served when the
-// body has ended, unless ctx has. What a plain actor does on behalf of a body, Sluice
-// does not know: if it passes the message on to an object that waits for the body, or
-// does not reply before an object has replied that does, the body waits for ctx.
+// If a body awaits the future with its context, and made the request with its context, Await
+// fails with *mailbox.DeadlockError if the object waits for the caller, as it does for the future
+// of a Send. That ends only the wait: the request is served when the body has ended, unless ctx
+// has ended. Sluice does not know what a plain actor does on behalf of a body: if it passes the
+// message on to an object that waits for the body, or replies only after such an object has
+// replied, the body waits until ctx ends.
 //
-// A plain actor that stops while the message is in its mailbox loses it silently,
-// which is protoactor's way; the future then waits for ctx. (It would be no help to
-// watch the actor: one that has passed a request on may well stop before the reply.)
-// The target must be in this process; replies do not find the way back from another.
+// A plain actor that stops while the message is in its mailbox loses the message without notice,
+// as protoactor does; the future then waits until ctx ends. (To watch the actor would not help:
+// one that has passed the request on may stop before the reply comes.) The target must be in this
+// process; a reply from another process does not reach the future.
 func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] {
 	l := &outgoing{}
 	l.envelope.Message = message
@@ -49,12 +47,12 @@ func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] 
 	return s.request(ctx, to, l)
 }
 
-// Ask has an object run the operation of the given name, and waits for the result;
-// nil is the argument of an operation that takes none. It is Request, with an
-// *Invoke, and Await.
+// Ask has an object run the operation of the given name, and waits for the result. For an
+// operation without an argument, argument is nil. It is a Request with an *Invoke, followed by
+// Await.
 //
-// Besides their errors and the operation's it fails with *ResultError if the result
-// is not an R. *mailbox.DeadlockError ends the wait only: see Request.
+// Ask fails with the errors of Request, Await and the operation, and with *ResultError if the
+// result is not an R. *mailbox.DeadlockError ends only the wait: see Request.
 func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
 	q := &invocation{Invoke: Invoke{Operation: operation, Argument: argument}}
 	q.envelope.Message = &q.Invoke
@@ -68,22 +66,24 @@ func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argum
 	return result, err
 }
 
-// letter is what goes to the target of a request. It is apart from the record of the
-// request, which an actor that keeps the sender is not to keep, too; and not used
-// again, as nobody says when he has done with a PID.
+// outgoing is the message that goes to the target of a request, with its envelope and sender. It
+// is separate from the record of the request, so that an actor that keeps the sender does not
+// keep the record alive. It is not pooled, as it is unknown when the last user of a PID has
+// finished with it.
 type outgoing struct {
 	envelope proto.MessageEnvelope
 	sender   proto.PID
 }
 
-// question is the letter of Ask.
+// invocation is the outgoing message of Ask.
 type invocation struct {
 	outgoing
 	Invoke
 }
 
-// asked is the record of a request. It is settled by who takes it from the desk,
-// which is one; so its result is written once.
+// pendingReply is the record of a request that waits for its reply. The goroutine that removes it
+// from the reply registry settles it. Only one goroutine can do that, so the result is written
+// once.
 type pendingReply struct {
 	reply  result[any]
 	system *System
@@ -91,18 +91,19 @@ type pendingReply struct {
 	target *PID
 	id     waiterID
 
-	// unwatch ends the watch over ctx. The one who settles does that, if it is there
-	// by then; else the one who asks finds the request settled, after having put it
-	// there, and does it himself: one of them comes second, and sees the other's write.
+	// unwatch stops the context.AfterFunc of ctx. settle first settles the request, then loads
+	// unwatch and calls it if it is set. request first stores unwatch, then calls it if the
+	// request is settled. Both are atomic, so at least one of them sees the other's write, and
+	// the AfterFunc is always stopped.
 	unwatch atomic.Pointer[func() bool]
 }
 
-// request sends the letter.
+// request sends the message, and returns the future of its reply.
 func (s *System) request(ctx context.Context, to *PID, l *outgoing) Future[any] {
 	if err := ctx.Err(); err != nil {
 		return failed[any](err)
 	}
-	tame := engine.Tame(ctx) // or else it would be asked by who settles the request
+	tame := engine.Tame(ctx) // else settle, which may run on an owner's goroutine, would run code of ctx
 	actors, err := s.open()
 	if err != nil {
 		return failed[any](err)
@@ -119,7 +120,7 @@ func (s *System) request(ctx context.Context, to *PID, l *outgoing) Future[any] 
 	l.envelope.Sender = &l.sender
 	sent := false
 	defer func() {
-		if !sent { // a process has panicked; or a body has ended this goroutine, and then there is a reply
+		if !sent { // a process has panicked; or a body has ended this goroutine, and then the reply has been delivered
 			s.replies.remove(r.id)
 		}
 	}()
@@ -135,15 +136,15 @@ func (s *System) request(ctx context.Context, to *PID, l *outgoing) Future[any] 
 	return future(&r.reply)
 }
 
-// expire fails the request because its context has ended, unless it has a reply.
+// expire fails the request with its context's error, unless a reply has been delivered.
 func (r *pendingReply) expire() {
 	if r.system.replies.remove(r.id) {
 		engine.Ended(r.ctx, "a message to "+r.target.Id, func(err error) { r.settle(nil, err) })
 	}
 }
 
-// settle ends the request. It is called by the one who has taken it from the desk,
-// perhaps the owner of an object; so it only hands over what follows.
+// settle sets the result of the request. It is called by the goroutine that has removed it from
+// the reply registry. That may be the owner of an object, so workers run the continuations.
 func (r *pendingReply) settle(value any, err error) {
 	r.reply.value, r.reply.err = value, err
 	r.reply.join.Settle(r.system.Workers())
@@ -152,7 +153,7 @@ func (r *pendingReply) settle(value any, err error) {
 	}
 }
 
-// hear settles the request by a message.
+// deliver implements waiter: it settles the request by a message.
 func (r *pendingReply) deliver(message any) {
 	switch m := message.(type) {
 	case *Reply:
@@ -167,16 +168,17 @@ func (r *pendingReply) deliver(message any) {
 	}
 }
 
-// dismiss implements guest.
+// cancel implements waiter.
 func (r *pendingReply) cancel() { r.settle(nil, ErrClosed) }
 
-// sit implements guest.
+// assign implements waiter.
 func (r *pendingReply) assign(p waiterID) { r.id = p }
 
-// host implements guest.
+// owner implements waiter.
 func (r *pendingReply) owner() *System { return r.system }
 
-// deskOf returns the desk at which the sender of a message may be, or nil.
+// registryFor returns the reply registry in which the sender of a message may be, or nil if the
+// sender cannot be in one.
 func (s *System) registryFor(sender *PID) *replyRegistry {
 	if !IsRequest(sender) || s.ready.Load() == nil {
 		return nil
@@ -184,8 +186,8 @@ func (s *System) registryFor(sender *PID) *replyRegistry {
 	return s.replies
 }
 
-// IsRequest reports whether the sender of a message is that of a request made by
-// Request, which may have ended.
+// IsRequest reports whether the sender of a message stands for a request made by Request. That
+// may have ended.
 func IsRequest(sender *PID) bool { return sender != nil && sender.Address == replyAddress }
 
 // Asker returns the context of the request that the sender of a message stands for,
@@ -203,9 +205,9 @@ func (s *System) Asker(sender *PID) (context.Context, bool) {
 }
 
 // Gone reports whether an actor, or the sender of a request, is known to have ended: a process
-// of this one's actor system that is not registered any more, or a request made by Request that
-// has its reply. Of an actor on another machine nothing is known. It runs none of the actor's
-// code and waits for nothing, so that it may be asked with the mu of an object held.
+// of this System's actor system that is not registered any more, or a request made by Request
+// that is not pending any more. It reports false for an actor on another machine. It runs none of
+// the actor's code and waits for nothing, so it may be called with an object's mutex held.
 func (s *System) Gone(pid *PID) bool {
 	if pid == nil {
 		return false
@@ -224,9 +226,10 @@ func (s *System) Gone(pid *PID) bool {
 	return !there
 }
 
-// Follows says that the sender of a message waits for the given request, if that is of
-// the object that he has sent his message to. So circles of waiting are found through
-// messages. (If another actor has passed it on, it may have asked others too.)
+// Follows records in the wait-for graph that the sender of a message waits for the given request,
+// if that is a request of the object to which the message was sent. So circles of waiting are
+// found through messages. (If another actor has passed the message on, nothing is recorded: that
+// actor may have asked others, too.)
 func (s *System) Follows(sender, object *PID, request *engine.Request) {
 	d := s.registryFor(sender)
 	if d == nil || object == nil {
@@ -237,10 +240,10 @@ func (s *System) Follows(sender, object *PID, request *engine.Request) {
 	}
 }
 
-// Answer settles the request of this process that the sender of a message stands for,
-// and reports false if it is none that has not ended. It runs nobody's code and waits
-// for nobody, so that the owner of an object may call it. If err is not nil there is no
-// value.
+// Answer settles the request of this process that the sender of a message stands for. It reports
+// false if the sender stands for no such request, or for one that has ended. It runs no code of a
+// user and waits for nothing, so the owner of an object may call it. If err is not nil, value is
+// ignored.
 func (s *System) Answer(sender *PID, value any, err error) bool {
 	d := s.registryFor(sender)
 	if d == nil {
@@ -257,10 +260,10 @@ func (s *System) Answer(sender *PID, value any, err error) bool {
 	return true
 }
 
-// Respond sends the result of a request that came by message to the sender, as a
-// *Reply. If err is not nil there is no value. Without a sender it is a dead letter. A
-// sender that panics is logged: it may be anything that a message names, and the
-// goroutine that has delivered that is not to perish of it.
+// Respond sends the result of a request that came by message to the sender, as a *Reply. If err is
+// not nil, value is ignored. Without a sender the reply is a dead letter. A panic of the process
+// that gets the reply is logged: a message can name any process as its sender, and the panic must
+// not end the goroutine that delivers the reply.
 func (s *System) Respond(sender *PID, value any, err error) {
 	if s.Answer(sender, value, err) {
 		return

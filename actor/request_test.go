@@ -29,7 +29,7 @@ func newSystem(t testing.TB, options ...actor.Option) *actor.System {
 	return s
 }
 
-// newForeign returns a protoactor system of somebody else.
+// newForeign returns a protoactor system for On.
 func newForeign(t testing.TB) *proto.ActorSystem {
 	t.Helper()
 	foreign := newForeignUnclosed()
@@ -69,7 +69,7 @@ func asks(t testing.TB, s *actor.System) (*actor.PID, <-chan *actor.PID) {
 // requireNobody requires that no request and no watch is left of a system.
 func requireNobody(t testing.TB, s *actor.System) {
 	t.Helper()
-	require.Zero(t, actor.Waiters(s), "somebody is left at the desk")
+	require.Zero(t, actor.Waiters(s), "a waiter is left in the reply registry")
 }
 
 func TestAReplyIsTheResultOfItsRequest(t *testing.T) {
@@ -140,8 +140,8 @@ func TestTheFirstReplyCountsAndTheOthersAreDeadLetters(t *testing.T) {
 			s.Tell(sender, "first")
 			s.Tell(sender, "second")
 			require.Equal(t, "second", soon(t, dead))
-			next := s.Request(background, pid, "?") // has its place now
-			// Whoever makes the address up from its parts has the same address.
+			next := s.Request(background, pid, "?") // is registered now
+			// An address that is built from its parts is the same.
 			s.Tell(proto.NewPID(sender.Address, sender.Id), "third")
 			require.Equal(t, "third", soon(t, dead))
 			require.False(t, next.Ready())
@@ -206,7 +206,7 @@ func TestARequestEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestARequestToNobodyFailsAtOnce(t *testing.T) {
+func TestARequestWithoutATargetFailsAtOnce(t *testing.T) {
 	homes(t, func(t *testing.T, s *actor.System) {
 		gone := s.Actors().Root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
 		require.NoError(t, s.Actors().Root.StopFuture(gone).Wait())
@@ -374,7 +374,7 @@ func TestAReplyThatComesToTheWrongSystemIsADeadLetter(t *testing.T) {
 	require.False(t, f.Ready())
 }
 
-func TestAMessageToNobodyIsADeadLetter(t *testing.T) {
+func TestAMessageWithoutATargetIsADeadLetter(t *testing.T) {
 	s := newSystem(t)
 	dead := deadLetters(t, s)
 	s.Tell(nil, "hello")
@@ -418,7 +418,7 @@ func (bomb) SendUserMessage(*actor.PID, any)   { panic("bang") }
 func (bomb) SendSystemMessage(*actor.PID, any) {}
 func (bomb) Stop(*actor.PID)                   {}
 
-func TestWhoeverNeverLooksAtHisFutureKeepsNothingAlive(t *testing.T) {
+func TestAFutureThatIsNeverAwaitedKeepsNothingAlive(t *testing.T) {
 	s := newSystem(t)
 	pid, senders := asks(t, s)
 	var kept []*actor.PID
@@ -437,8 +437,8 @@ func TestWhoeverNeverLooksAtHisFutureKeepsNothingAlive(t *testing.T) {
 		runtime.Gosched()
 	}
 	requireNobody(t, s)
-	require.Less(t, actor.Slots(s), 100, "places are used again")
-	// Those who keep the senders keep an address each, and no results.
+	require.Less(t, actor.Slots(s), 100, "slots are reused")
+	// An actor that keeps the senders keeps an address each, and no results.
 	results := make(chan struct{}, 1)
 	f := s.Request(background, pid, "?")
 	sender := soon(t, senders)
@@ -458,13 +458,13 @@ func TestWhoeverNeverLooksAtHisFutureKeepsNothingAlive(t *testing.T) {
 		default:
 		}
 	}
-	require.True(t, collected, "the result is kept by somebody")
+	require.True(t, collected, "the result is still referenced")
 	runtime.KeepAlive(kept)
 	runtime.KeepAlive(sender)
 	runtime.KeepAlive(f)
 }
 
-func TestACrowdThatHasGoneLeavesNoEmptyPlaces(t *testing.T) {
+func TestSlotsAreReleasedAfterManyRequests(t *testing.T) {
 	s := newSystem(t)
 	ctx, cancel := context.WithCancel(background)
 	var futures []actor.Future[any]
@@ -509,7 +509,7 @@ func TestRequestsWorkInBubbles(t *testing.T) {
 	})
 }
 
-func TestNoPlaceIsWhatItDoesNotSay(t *testing.T) {
+func TestWaiterIDsAreParsedExactly(t *testing.T) {
 	for _, id := range []string{"", ".", "1", "1.", ".1", "1.1.1", "1.w", "w.1", " 1.1", "1.1 ", "-1.1", "1.A", "zz.1",
 		"4000000.1", "1." + strings.Repeat("v", 14), "$1"} {
 		require.False(t, actor.IsWaiterID(id), "%q", id)

@@ -24,7 +24,7 @@ type retiree struct {
 
 func newRetiree(t *testing.T, s *actor.System) *retiree {
 	r := &retiree{newMember(s), make(chan struct{})}
-	require.NoError(t, s.Join(r, &r.seat))
+	require.NoError(t, s.Join(r, &r.index))
 	return r
 }
 
@@ -32,7 +32,7 @@ func (r *retiree) Retire() <-chan struct{} { close(r.retired); return r.idle }
 func (r *retiree) Stop() <-chan struct{}   { r.once.Do(func() { close(r.stopped) }); return r.idle }
 
 // end is what happens when the last body has returned.
-func (r *retiree) end() { r.system.Leave(&r.seat); close(r.idle) }
+func (r *retiree) end() { r.system.Leave(&r.index); close(r.idle) }
 
 func TestShutdownRetiresOneAfterAnotherInReverseOrder(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
@@ -42,7 +42,7 @@ func TestShutdownRetiresOneAfterAnotherInReverseOrder(t *testing.T) {
 	}
 	// Those that leave do not change the order of the others.
 	for _, i := range []int{19, 3, 0, 7, 8, 9, 10, 11, 12, 13, 14, 2} {
-		s.Leave(&members[i].seat)
+		s.Leave(&members[i].index)
 		members[i] = nil
 		if i == 10 {
 			members = append(members, newRetiree(t, s))
@@ -157,7 +157,7 @@ func TestASystemGoesOnWhenItsForeignActorSystemShutsDown(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet), actor.On(foreign))
 	pid, senders := asks(t, s)
 	m := newMember(s)
-	require.NoError(t, s.Join(m, &m.seat))
+	require.NoError(t, s.Join(m, &m.index))
 	f := s.Request(background, pid, "?")
 	foreign.Shutdown()
 	require.True(t, foreign.IsStopped())
@@ -206,7 +206,7 @@ func TestCloseOfASystemThatIsOverSucceeds(t *testing.T) {
 		s := actor.NewSystem(actor.WithLogger(quiet))
 		m := newMember(s)
 		close(m.idle)
-		require.NoError(t, s.Join(m, &m.seat))
+		require.NoError(t, s.Join(m, &m.index))
 		s.Actors()
 		require.NoError(t, s.Close(ended))
 		require.True(t, s.Actors().IsStopped())

@@ -13,10 +13,9 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Strategy decides what becomes of an actor that has failed: it is resumed,
-// restarted or stopped, or the failure escalated. Those of protoactor are made by
-// NewOneForOneStrategy, NewAllForOneStrategy, NewExponentialBackoffStrategy and
-// NewRestartingStrategy there.
+// Strategy decides what happens to an actor that has failed: it is resumed, restarted or stopped,
+// or the failure is escalated. Protoactor makes strategies by NewOneForOneStrategy,
+// NewAllForOneStrategy, NewExponentialBackoffStrategy and NewRestartingStrategy.
 type Strategy = proto.SupervisorStrategy
 
 // Props is how protoactor makes an actor.
@@ -25,29 +24,27 @@ type Props = proto.Props
 // Restart is the message by which a supervisor restarts an actor.
 type Restart = proto.Restart
 
-// Spawner is an actor that others can be made children of: the context that a
-// protoactor actor gets with each message, for as long as it handles that; or an
-// object.
+// Spawner is an actor that can have children: an object, or the context that a protoactor actor
+// gets with each message, for as long as the actor handles that message.
 type Spawner interface {
 	SpawnNamed(props *Props, name string) (*PID, error)
 }
 
-// Place is where an object stands among the actors: its name, and who supervises
-// whom. The zero Place is that of an actor without a supervisor and any name.
+// Place says where an actor stands in the tree of supervision, and its name. The zero Place is
+// that of an actor with an automatic name and no supervisor.
 type Place struct {
 	Name string
-	// Parent is whose child the actor is; nil if it is nobody's.
+	// Parent is the actor's parent; nil if it has none.
 	Parent Spawner
 	// Guardian supervises an actor without a parent.
 	Guardian Strategy
-	// Children is the strategy for the actor's children; nil is protoactor's default:
-	// each is restarted for itself, and stopped if it fails more than ten times in ten
-	// seconds.
+	// Children is the strategy for the actor's children. nil is protoactor's default: a child
+	// that fails is restarted alone, and stopped if it fails more than ten times in ten seconds.
 	Children Strategy
 }
 
-// SpawnAt makes an actor of an object, like Spawn, in the given place. It may also
-// fail with *SpawnError.
+// SpawnAt makes an actor of an object, like Spawn, at the given Place. It may also fail with
+// *SpawnError.
 func (s *System) SpawnAt(at Place, object Receiver) (*PID, error) {
 	if err := CheckName(at.Name); err != nil {
 		return nil, err
@@ -61,8 +58,8 @@ func (s *System) SpawnAt(at Place, object Receiver) (*PID, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	// No lock is held from here on: the parent may be another object, which is in the
-	// middle of something.
+	// No lock is held from here on: the parent may be another object, whose SpawnNamed takes
+	// locks of its own.
 	actors := s.Actors()
 	props := s.propsOf(func() Receiver { return object }, at.Children)
 	var parent Spawner = actors.Root
@@ -83,15 +80,15 @@ func (s *System) propsOf(object func() Receiver, children Strategy) *Props {
 	if children == nil {
 		children = proto.DefaultSupervisorStrategy()
 	}
-	log := s.note // one for all
+	log := s.note // one function value for all actors
 	return proto.PropsFromFunc(func(proto.Context) {},
 		proto.WithMailbox(func() proto.Mailbox { return (*inbox)(newAdapter(object(), &s.workers, log)) }),
 		proto.WithSpawnMiddleware(spawning),
 		proto.WithSupervisor(supervisor{children, s}))
 }
 
-// lives returns an error if parent is the context of an actor that has ended, or
-// belongs to another system. An object knows that itself.
+// checkAlive returns an error if parent is the context of an actor that has ended, or of one that
+// belongs to another system. It accepts an object, which checks that itself.
 func checkAlive(parent Spawner, actors *proto.ActorSystem) error {
 	c, ok := parent.(proto.SpawnerContext)
 	if !ok || c.Self() == nil {
@@ -109,18 +106,18 @@ func checkAlive(parent Spawner, actors *proto.ActorSystem) error {
 	return nil
 }
 
-// CanGuard reports whether the strategy can be a Place's Guardian: protoactor keeps
-// one guardian for each strategy, and so has to be able to compare it.
+// CanGuard reports whether the strategy can be a Place's Guardian. Protoactor keeps one guardian
+// for each strategy, so the strategy must be comparable.
 func CanGuard(s Strategy) bool { return s != nil && reflect.ValueOf(s).Comparable() }
 
-// guardian is a strategy for an actor without a parent. Protoactor's guardian panics
-// when it is asked for what it has not: this one has one child, and nobody above it,
-// so that a failure that is escalated ends the actor.
+// guardian is a strategy for an actor without a parent. Protoactor's guardian panics if a strategy
+// asks for its children, or escalates a failure. Under this one the strategy sees one child, the
+// actor; and a failure that is escalated stops it, as there is no supervisor above.
 type guardian struct{ strategy Strategy }
 
-// HandleFailure implements protoactor's SupervisorStrategy. The child is asking for it
-// in this very call, and so has not ended; if there is no such child, the message
-// has been made up.
+// HandleFailure implements protoactor's SupervisorStrategy. The child makes this call itself, on
+// its turn, and so has not ended. If there is no such child, the message that led here was forged,
+// and nothing is done.
 func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
 	adapter := adapterOf(actors, child)
 	if adapter == nil {
@@ -131,7 +128,7 @@ func (g guardian) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, c
 	})
 }
 
-// guarded is a guardian as the strategy sees it.
+// guarded is the Supervisor that the strategy of a guardian sees.
 type guarded struct {
 	proto.Supervisor
 	child *PID
@@ -143,16 +140,16 @@ func (g guarded) Children() []*PID { return []*PID{g.child} }
 // EscalateFailure implements protoactor's Supervisor.
 func (g guarded) EscalateFailure(_, _ any) { g.StopChildren(g.child) }
 
-// supervisor is the strategy for the children of an object. It tells the object's adapter
-// of those whose failures it passes on.
+// supervisor is the strategy for the children of an object. When it escalates the failure of a
+// child, it goes through the object's adapter: see escalateChild.
 type supervisor struct {
 	strategy Strategy
 	system   *System
 }
 
-// HandleFailure implements protoactor's SupervisorStrategy. A child about which the
-// strategy fails to decide, as it panics or calls runtime.Goexit, is stopped: else
-// nobody would ever decide, or the panic end the process, as this is a worker.
+// HandleFailure implements protoactor's SupervisorStrategy. If the strategy panics or calls
+// runtime.Goexit instead of deciding, the child is stopped: else no decision would ever come, or
+// the panic would end the process, as this is a worker's goroutine.
 func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor, child *PID, stats *proto.RestartStatistics, reason, message any) {
 	returned := false
 	defer func() {
@@ -162,7 +159,7 @@ func (p supervisor) HandleFailure(actors *proto.ActorSystem, s proto.Supervisor,
 		}
 	}()
 	adapter := adapterOf(actors, s.(proto.SpawnerContext).Self())
-	if adapter == nil { // the actor has ended, and only now hears of a child that it was to have no more
+	if adapter == nil { // the actor has ended, and the failure of its child has come only now
 		s.StopChildren(child)
 		returned = true
 		return
@@ -185,7 +182,7 @@ func (p supervisor) undecided(child *PID, value any) {
 	})
 }
 
-// escalating is a supervisor as its strategy sees it.
+// escalating is the Supervisor that the strategy of an object sees.
 type escalating struct {
 	proto.Supervisor
 	adapter *Adapter

@@ -39,14 +39,14 @@ type grumpy struct{ io.Writer }
 
 func (grumpy) Write([]byte) (int, error) { panic("the disk is full") }
 
-func TestAChildThatNobodyDecidesAboutIsStopped(t *testing.T) {
+func TestAChildWithoutADecisionIsStopped(t *testing.T) {
 	loggers := map[string]*slog.Logger{"quiet": quiet, "grumpy": slog.New(slog.NewTextHandler(grumpy{}, &slog.HandlerOptions{Level: slog.LevelError}))}
 	for log, logger := range loggers {
 		for name, how := range map[string]func(){"panic": func() { panic("no idea") }, "exit": runtime.Goexit} {
 			t.Run(name+", "+log, func(t *testing.T) {
 				s := actor.NewSystem(actor.WithLogger(logger))
 				p := &parent{member: newMember(s)}
-				require.NoError(t, s.Join(p, &p.seat))
+				require.NoError(t, s.Join(p, &p.index))
 				close(p.idle)
 				_, err := s.SpawnAt(actor.Place{Children: &undecided{how}}, p)
 				require.NoError(t, err)

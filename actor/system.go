@@ -3,7 +3,7 @@
 // an Adapter is the mailbox that protoactor sees of an object.
 //
 //	System ── objects, which end with it
-//	   ├───── Warm: goroutines for bodies that have none of their own
+//	   ├───── Warm: pooled goroutines for bodies that no caller's goroutine runs
 //	   └───── a protoactor system, made when an object is first addressed as an actor
 package actor
 
@@ -41,11 +41,11 @@ type Reply struct {
 
 // System is the home of objects: it owns the goroutines that serve them, makes
 // actors of them, and ends them. An object belongs to its system until it is
-// stopped, whether anybody refers to it or not.
+// stopped, whether the program still refers to it or not.
 //
 // A System that was given a protoactor system (see On) ends with Close or Shutdown, too,
-// and not with that one's Shutdown. Protoactor's Shutdown stops no actor and tells
-// nobody, so there is nothing to hear: all it does is to make IsStopped report true.
+// and not with that one's Shutdown. Protoactor's Shutdown stops no actor and notifies none:
+// it only makes IsStopped report true.
 // Objects and their actors go on, and so do requests. Close this system first.
 type System struct {
 	workers Warm
@@ -55,7 +55,7 @@ type System struct {
 	shared sync.Map
 
 	mu      sync.Mutex
-	members []member // in the order in which they were made; zero where one has left
+	members []member // in the order in which they were made; zero where one was removed
 	left    int      // how many of these are nil
 	full    bool     // no more come
 	closed  bool
@@ -64,11 +64,11 @@ type System struct {
 	actors   *proto.ActorSystem
 	foreign  bool // actors was given to us
 	props    *proto.Props
-	next     Receiver // whom the next adapter is for; guarded by spawning
+	next     Receiver // the object of the next adapter; guarded by spawning
 
 	ready         atomic.Pointer[proto.ActorSystem] // actors, once there are any
 	replies       *replyRegistry                    // of actors; not changed once these are ready
-	repliesClosed bool                              // no more guests; guarded by the desk
+	repliesClosed bool                              // no more waiters; guarded by replies.mu
 }
 
 // Member is an object as its system sees it.
@@ -89,7 +89,7 @@ type Option func(*System)
 // On makes the objects of the system actors of an existing protoactor system,
 // which goes on when the Sluice system is closed. NewSystem adds a resolver of
 // addresses to it, for which protoactor has no lock; so the first Sluice system on it
-// is made before anybody sends to other machines. With nil the system has one of its own,
+// must be made before any goroutine sends to other machines. With nil the system has one of its own,
 // as without the option, and shuts that down.
 func On(actors *proto.ActorSystem) Option {
 	return func(s *System) { s.actors, s.foreign = actors, actors != nil }
@@ -98,7 +98,7 @@ func On(actors *proto.ActorSystem) Option {
 // WithLogger sets where the system logs; the default, also for nil, is slog.Default().
 // It logs panics of code that is not its own at ERROR, with the stack, and what
 // supervisors decide at WARN; both with the attributes object, operation and request. A
-// worker calls the handler, which may do what it likes: see Close.
+// worker calls the handler, which may block or call objects: see Close.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *System) {
 		if s.logger = logger; logger == nil {
@@ -125,7 +125,7 @@ func (s *System) Workers() Dispatcher { return &s.workers }
 
 // Actors returns the protoactor system of the objects, which is made now if it
 // has not been needed before. If this system has been closed by then, it has been shut
-// down, and there is nobody in it.
+// down, and has no actors of objects.
 func (s *System) Actors() *proto.ActorSystem {
 	if actors := s.ready.Load(); actors != nil {
 		return actors
@@ -145,7 +145,7 @@ func (s *System) protoactor() *proto.ActorSystem {
 		s.mu.Lock()
 		closed := s.closed
 		s.mu.Unlock()
-		if closed { // and nobody would do it later
+		if closed { // Close has run, and would not shut it down later
 			s.actors.Shutdown()
 		}
 	}
@@ -158,7 +158,7 @@ func (s *System) protoactor() *proto.ActorSystem {
 }
 
 // open returns the protoactor system, or ErrClosed if there is none and none is to be
-// made any more. With the system, desk is set.
+// made any more. If it returns the system, replies is set.
 func (s *System) open() (*proto.ActorSystem, error) {
 	if actors := s.ready.Load(); actors != nil {
 		return actors, nil
@@ -208,8 +208,8 @@ func (s *System) Shared(key any, make func() any) any {
 // Logger returns where the system logs.
 func (s *System) Logger() *slog.Logger { return s.logger }
 
-// Tell sends a message to an actor. Whether it arrives is not reported; one to nobody,
-// as the PID is nil, is a dead letter.
+// Tell sends a message to an actor. Whether it arrives is not reported. If the PID is nil the
+// message is a dead letter.
 func (s *System) Tell(to *PID, message any) {
 	if to == nil {
 		s.DeadLetter(nil, message)
@@ -259,7 +259,7 @@ func (s *System) Full() bool {
 	return s.full
 }
 
-// member is a Member with where it keeps its place in the system's list.
+// member is a Member with the variable in which it keeps its index in System.members.
 type member struct {
 	Member
 	index *int
@@ -286,8 +286,8 @@ func (s *System) Leave(place *int) {
 	if i >= len(s.members) || s.members[i].index != place {
 		return
 	}
-	// The others keep their order, and move up when half of the places are empty: two
-	// steps for each that has left.
+	// The others keep their order. They are compacted when more than half of the elements are
+	// empty, so a removal costs two steps on average.
 	s.members[i] = member{}
 	if s.left++; s.left <= len(s.members)/2 {
 		return
@@ -397,8 +397,8 @@ func (s *System) within(ctx context.Context) error {
 	return &mailbox.DeadlockError{Circle: []mailbox.Link{{Body: body, For: "the end of its system"}}}
 }
 
-// hush fails the requests to actors that have no reply, and ends what is watched. A
-// body may wait for such a thing, so this is done before bodies are waited for.
+// closeReplies fails the requests to actors that have no reply, and ends all watches. Bodies may
+// wait for these, so it is called before Close waits for bodies.
 func (s *System) closeReplies() {
 	s.spawning.Lock()
 	d := s.replies // if there is none, none is made any more, as closed is set

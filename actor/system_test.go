@@ -19,7 +19,7 @@ import (
 
 // member is an object as its system sees it.
 type member struct {
-	seat    int
+	index   int
 	system  *actor.System
 	snap    mailbox.Snapshot
 	once    sync.Once
@@ -39,7 +39,7 @@ func (m *member) Drain() <-chan struct{}                            { return m.S
 func (m *member) Retire() <-chan struct{}                           { return m.Stop() }
 
 func (m *member) Stop() <-chan struct{} {
-	m.once.Do(func() { close(m.stopped); m.system.Leave(&m.seat) })
+	m.once.Do(func() { close(m.stopped); m.system.Leave(&m.index) })
 	return m.idle
 }
 
@@ -48,11 +48,11 @@ func TestCloseStopsAllMembersAndWaitsForTheirBodies(t *testing.T) {
 	var members []*member
 	for range 5 {
 		m := newMember(s)
-		require.NoError(t, s.Join(m, &m.seat))
+		require.NoError(t, s.Join(m, &m.index))
 		members = append(members, m)
 	}
-	s.Leave(&members[2].seat)
-	s.Leave(&members[2].seat) // twice is fine
+	s.Leave(&members[2].index)
+	s.Leave(&members[2].index) // twice is fine
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close(background) }()
 	for i, m := range members {
@@ -77,7 +77,7 @@ func TestCloseStopsAllMembersAndWaitsForTheirBodies(t *testing.T) {
 func TestCloseEndsWithItsContext(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
 	m := newMember(s)
-	require.NoError(t, s.Join(m, &m.seat))
+	require.NoError(t, s.Join(m, &m.index))
 	over, cancel := context.WithCancel(background)
 	cancel()
 	require.ErrorIs(t, s.Close(over), context.Canceled)
@@ -107,12 +107,12 @@ func TestCloseEndsWithItsContextThoughAWorkerIsBusy(t *testing.T) {
 	require.NoError(t, s.Close(background))
 }
 
-func TestExplainLeavesOutWhoIsIdle(t *testing.T) {
+func TestExplainLeavesOutIdleObjects(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
 	idle, busy := newMember(s), newMember(s)
 	busy.snap = mailbox.Snapshot{Object: "busy", Waiting: []mailbox.Waiting{{Operation: "op"}}}
-	require.NoError(t, s.Join(idle, &idle.seat))
-	require.NoError(t, s.Join(busy, &busy.seat))
+	require.NoError(t, s.Join(idle, &idle.index))
+	require.NoError(t, s.Join(busy, &busy.index))
 	require.Equal(t, []mailbox.Snapshot{busy.snap}, s.Explain())
 	close(idle.idle)
 	close(busy.idle)
@@ -129,12 +129,12 @@ func TestMembersMayComeAndGoAtTheSameTime(t *testing.T) {
 			for i := range 200 {
 				m := newMember(s)
 				close(m.idle)
-				if err := s.Join(m, &m.seat); err != nil {
+				if err := s.Join(m, &m.index); err != nil {
 					t.Error(err)
 				}
 				mine = append(mine, m)
 				if i%3 == 0 {
-					s.Leave(&mine[i/2].seat)
+					s.Leave(&mine[i/2].index)
 				}
 			}
 		})
@@ -199,7 +199,7 @@ func TestWithoutAForeignActorSystemThereIsOneOfItsOwn(t *testing.T) {
 func TestAnActorSystemThatIsMadeAfterTheEndIsOver(t *testing.T) {
 	s := actor.NewSystem(actor.WithLogger(quiet))
 	require.NoError(t, s.Close(background))
-	require.True(t, s.Actors().IsStopped(), "or nobody would ever shut it down")
+	require.True(t, s.Actors().IsStopped(), "else it would never be shut down")
 	s.Tell(nil, "to nobody")
 	_, err := s.Spawn("", newMember(s))
 	require.ErrorIs(t, err, actor.ErrClosed)
@@ -236,13 +236,13 @@ func TestObjectsAreThoseThatHaveNotLeft(t *testing.T) {
 	for range 5 {
 		m := newMember(s)
 		close(m.idle)
-		require.NoError(t, s.Join(m, &m.seat))
+		require.NoError(t, s.Join(m, &m.index))
 		members = append(members, m)
 	}
 	for len(members) > 0 {
 		require.Equal(t, members, slices.Collect(s.Objects()))
 		i := len(members) / 2
-		s.Leave(&members[i].(*member).seat)
+		s.Leave(&members[i].(*member).index)
 		members = slices.Delete(members, i, i+1)
 	}
 	require.Empty(t, slices.Collect(s.Objects()))

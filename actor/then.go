@@ -13,18 +13,18 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Then returns the future of what do makes of the outcome of f, its error included.
+// Then returns the future of the result of do, which is called with the outcome of f: its result
+// and its error.
 //
-// If f is ready, do is called at once, before Then returns, on the same goroutine: inside
-// a body, if a body calls Then, whose object is released only when the body returns. Else
-// one of the workers of the system calls it, after the object has been released, so that do
-// may call the object again; the continuations of one future run one after the other, in the
-// order in which they were added, and one that waits for a later one waits for
-// ever. They also run if f fails because its object or system stops.
+// If f is ready, do is called at once, before Then returns, on the same goroutine. If a body calls
+// Then, do runs inside that body, and the body's object is released only when the body returns.
+// If f is not ready, a worker of the system calls do after the object of f has been released, so
+// that do may call that object again. The continuations of one future run one after another, in
+// the order in which they were added; so one that waits for a later one waits for ever. They also
+// run if f fails because its object or system stops.
 //
-// A do that panics, or leaves through runtime.Goexit on a worker, fails the future
-// with a *ContinuationError, which is logged as well. What else is to follow from f is
-// not concerned.
+// If do panics, or calls runtime.Goexit on a worker, the future fails with a *ContinuationError,
+// which is also logged. The other continuations of f still run.
 func Then[R, S any](f Future[R], do func(R, error) (S, error)) Future[S] {
 	if do == nil {
 		return failed[S](&FutureError{Function: "Then", Problem: "the function is nil"})
@@ -37,8 +37,9 @@ func Then[R, S any](f Future[R], do func(R, error) (S, error)) Future[S] {
 	return future(d)
 }
 
-// follows makes d follow from the source of a future, or nil: by do, which is called when that is
-// settled, and returns the error. If it fails it is the given function that has failed.
+// follows completes d when a future with the given source, or nil, is settled: do is called then,
+// and returns the error of d. If do panics or calls runtime.Goexit, the *ContinuationError names
+// the given function.
 func follows(d *joined, source error, function any, do func() error) {
 	d.join.Of(false, sources(source)...)
 	follow(source, func(t *engine.Turn) {
@@ -54,9 +55,9 @@ func follows(d *joined, source error, function any, do func() error) {
 	})
 }
 
-// OnDone has do called with the outcome of f when that is there, as by Then, and
-// returns a future with the same outcome that is ready when do has returned. If do
-// panics, that future fails, and the failure is logged.
+// OnDone has do called with the outcome of f when f is ready, as by Then. It returns a future with
+// the same outcome, which is ready when do has returned. If do panics, that future fails, and the
+// failure is logged.
 func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 	if do == nil {
 		return failed[R](&FutureError{Function: "OnDone", Problem: "the function is nil"})
@@ -75,10 +76,9 @@ func (f Future[R]) OnDone(do func(R, error)) Future[R] {
 	return Future[R]{resultAt: f.resultAt, err: derived{&from.derivation}}
 }
 
-// All returns the future of the results of all the given ones, in their order. It
-// waits for each of them, even if some fail; then its error joins theirs, in order
-// (see errors.Join), and is nil if there is none. The results of those that did not
-// fail are there in any case.
+// All returns the future of the results of all the given futures, in their order. It waits for
+// each of them, even if some fail. Its error joins their errors, in order (see errors.Join), and is
+// nil if none has failed. The results of those that did not fail are in the slice in any case.
 //
 // No futures, or one given twice, are a *FutureError.
 func All[R any](futures ...Future[R]) Future[[]R] {
@@ -89,9 +89,9 @@ func All[R any](futures ...Future[R]) Future[[]R] {
 	d := &result[[]R]{value: make([]R, len(futures))}
 	d.join.Of(false, sources(parts...)...)
 	errs := make([]error, len(futures))
-	// Each has its own places in the value and errs. The one that counts down to zero has
-	// everything before it that was written before the other countings. All counts
-	// as well, so that none is through before it has asked them all.
+	// Each continuation writes its own elements of the value and errs. The one that counts down to
+	// zero sees all that was written before the other decrements. All itself counts as well, so
+	// that the count does not reach zero before all continuations have been added.
 	var left atomic.Int64
 	left.Store(int64(len(futures)) + 1)
 	count := func(t *engine.Turn) {
@@ -106,14 +106,14 @@ func All[R any](futures ...Future[R]) Future[[]R] {
 			count(t)
 		})
 	}
-	count(nil) // nothing has heard of d yet
+	count(nil) // if this completes d no turn is needed: d has no continuations yet
 	return future(d)
 }
 
-// First returns the future of the first of the given ones that succeeds; among
-// several that are ready, of the one that comes first in the arguments. If all fail,
-// it fails with an error that joins theirs, in order (see errors.Join). The others go
-// on: Withdraw them if they are not wanted any more.
+// First returns the future of the first of the given futures that succeeds. If several are ready,
+// it is the first of them in the order of the arguments. If all fail, First's future fails with an
+// error that joins theirs, in order (see errors.Join). The other requests go on: Withdraw those
+// that are not wanted any more.
 //
 // No futures, or one given twice, are a *FutureError.
 func First[R any](futures ...Future[R]) Future[R] {
@@ -143,18 +143,19 @@ func First[R any](futures ...Future[R]) Future[R] {
 	return future(d)
 }
 
-// race is what First waits for.
+// race is the state of a First: which of its futures have failed, and whether the outcome is decided.
 type race struct {
 	target *joined
 
 	mu            sync.Mutex
-	remaining     int // that have not failed
+	remaining     int // how many futures have not failed
 	decided       bool
 	errs          []error
 	continuations []*engine.Continuation
 }
 
-// drop keeps k, to be dropped when the race is over. It reports false if it is.
+// drop keeps k, to be dropped when the race is decided; if it is decided already, k is dropped at
+// once. It reports false if the race is decided.
 func (r *race) drop(k *engine.Continuation) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,8 +169,9 @@ func (r *race) drop(k *engine.Continuation) bool {
 	return !r.decided
 }
 
-// arrive takes the error of the future i, and reports whether that ends the race. Over is set
-// once, under mu, and the caller that is told so has the result to itself, and completes.
+// record notes the error of the future i, or nil, and reports whether that decides the race.
+// decided is set once, under mu. So only one caller gets true: it alone writes the result and
+// completes the future.
 func (r *race) record(i int, err error) (ended bool) {
 	r.mu.Lock()
 	if r.decided {
@@ -191,24 +193,24 @@ func (r *race) record(i int, err error) (ended bool) {
 		return false
 	}
 	for _, k := range continuations {
-		k.Drop() // or they would pile up at a future that takes part in many races
+		k.Drop() // else they would accumulate at a future that is given to many Firsts
 	}
 	return true
 }
 
-// joined is a derivation that follows from others.
+// joined is a derivation whose outcome follows from other futures.
 type joined struct {
 	derivation
 	join engine.Join
 }
 
-// result is the result of a joined. (It has no methods: they would be compiled for every type.)
+// result is a joined with its value. (It has no methods: they would be compiled for every type.)
 type result[R any] struct {
 	joined
 	value R
 }
 
-// future returns the future of d, by value if it is there.
+// future returns the future of d. If d is settled, the future holds the result itself.
 func future[R any](d *result[R]) Future[R] {
 	if d.join.Settled() {
 		return Settled(d.value, d.err)
@@ -222,8 +224,8 @@ func failed[R any](err error) Future[R] {
 	return Settled(none, err)
 }
 
-// partsOf returns where the outcomes of the futures come from: nil stands for one that was there
-// when its future was made.
+// partsOf returns the sources of the futures; nil for a future that holds its outcome itself. It
+// fails with *FutureError if there are no futures, or one is given twice.
 func partsOf[R any](function string, futures []Future[R]) ([]error, error) {
 	parts := make([]error, len(futures))
 	for i, f := range futures {
@@ -249,7 +251,7 @@ func checkParts(function string, parts []error) error {
 	return nil
 }
 
-// sources returns what futures wait for.
+// sources returns what futures with the given sources wait for; nil for those that wait for nothing.
 func sources(parts ...error) []engine.Awaited {
 	all := make([]engine.Awaited, len(parts))
 	for i, s := range parts {
@@ -260,13 +262,12 @@ func sources(parts ...error) []engine.Awaited {
 	return all
 }
 
-// continuationFailed returns the error of a continuation that panicked with the value, or,
-// if that is nil, called runtime.Goexit, and logs it. It was to follow from the source, in
-// the turn, or at once if that is nil.
+// continuationFailed returns and logs the error of a continuation that panicked with the value, or
+// called runtime.Goexit if the value is nil. source is that of the continuation's future. t is the
+// turn in which the continuation ran, or nil if it ran at once.
 //
-// Of a future whose result was there when it was made nothing tells the system; then it
-// is slog's default logger that logs, on a goroutine of its own, as a continuation may run
-// inside a body.
+// A future that was ready when it was made does not know its system. Then slog's default logger
+// logs the error, on a goroutine of its own, since the continuation may run inside a body.
 func continuationFailed(t *engine.Turn, source error, function, value any) error {
 	err := &ContinuationError{Function: nameOf(function), Value: value, Stack: debug.Stack()}
 	attributes := []any{"continuation", err.Function}

@@ -10,10 +10,10 @@ import (
 
 func explode(int, error) { panic("bang") }
 
-func TestAContinuationThatFailsIsNamedWhoeverHasCalledIt(t *testing.T) {
+func TestAContinuationThatFailsIsNamedOnEveryGoroutine(t *testing.T) {
 	ready := actor.Settled(1, nil)
 	_, err := ready.OnDone(explode).Await(background)
 	require.EqualError(t, err, "sluice: continuation github.com/sluice-go/sluice/actor_test.explode panicked: bang")
 	_, err = actor.Then(ready, func(n int, err error) (int, error) { explode(n, err); return n, err }).Await(background)
-	require.ErrorContains(t, err, "TestAContinuationThatFailsIsNamedWhoeverHasCalledIt.func1 panicked: bang")
+	require.ErrorContains(t, err, "TestAContinuationThatFailsIsNamedOnEveryGoroutine.func1 panicked: bang")
 }

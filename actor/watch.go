@@ -2,32 +2,31 @@ package actor
 
 import proto "github.com/asynkron/protoactor-go/actor"
 
-// Watch returns a channel that is closed when the actor has ended: at once if there
-// is none at the address, and of an object after its last body has returned. It is
-// closed as well when the system is, which cannot tell any more. A nil PID is
-// nobody's, so that the channel is closed already.
+// Watch returns a channel that is closed when the actor has ended. Use it to take something back
+// that is held for an actor, when that has ended.
 //
-// Whoever is not interested any more calls stop; then nothing is left of the watch.
-// The channel may have been closed, else it never is. Stop may be called several
-// times.
+// The channel of an object is closed after its last body has returned. It is closed at once if
+// there is no actor at the address, or the PID is nil. It is also closed when the system closes,
+// since no news can come after that.
 //
-// It serves what holds something for others, and takes it back when they are gone.
+// stop ends the watch and releases its memory. If the channel is not closed by then, it never is.
+// stop may be called several times.
 func (s *System) Watch(pid *PID) (ended <-chan struct{}, stop func()) {
 	c := make(chan struct{})
-	leave := s.watch(pid, func() { close(c) })
-	return c, func() { leave() }
+	unregister := s.watch(pid, func() { close(c) })
+	return c, func() { unregister() }
 }
 
-// AfterEnd has f called, on a goroutine of its own, when the channel of a Watch of the
-// actor would be closed. Stop prevents that, and reports whether it was in time; it does
-// not wait for f. (It is to Watch what context.AfterFunc is to a context's Done: nothing
-// has to wait for a channel.)
+// AfterEnd has f called, on a goroutine of its own, when the channel of a Watch of the actor would
+// be closed. It relates to Watch as context.AfterFunc does to a context's Done: no goroutine has
+// to wait for a channel. stop prevents the call, and reports whether it was in time; it does not
+// wait for f.
 func (s *System) AfterEnd(pid *PID, f func()) (stop func() bool) {
 	return s.watch(pid, func() { go f() })
 }
 
-// watch has ended called, which must not block, when the actor has ended or nobody
-// could tell any more. Stop reports whether it prevents that.
+// watch has ended called when the actor has ended, or when no news of that can come any more.
+// ended must not block. stop reports whether it has prevented the call.
 func (s *System) watch(pid *PID, ended func()) (stop func() bool) {
 	if _, err := s.open(); err != nil || pid == nil {
 		ended()
@@ -38,13 +37,13 @@ func (s *System) watch(pid *PID, ended func()) (stop func() bool) {
 		ended()
 		return func() bool { return false }
 	}
-	// The actor's context keeps its watchers by address, so each watch has its own.
+	// An actor keeps its watchers by address, so each watch has an address of its own.
 	w.send(&proto.Watch{Watcher: w.self})
-	if s.replies.closedFor(s) { // perhaps before the actor has heard of the watch
+	if s.replies.closedFor(s) { // its Unwatch may have been sent before the Watch
 		w.send(&proto.Unwatch{Watcher: w.self})
 	}
 	return func() bool {
-		if !s.replies.remove(w.id) { // the actor has ended, and knows nobody any more
+		if !s.replies.remove(w.id) { // ended has been called, or will be; or stop has been called before
 			return false
 		}
 		w.send(&proto.Unwatch{Watcher: w.self})
@@ -52,34 +51,34 @@ func (s *System) watch(pid *PID, ended func()) (stop func() bool) {
 	}
 }
 
-// watcher is the guest at a desk who waits for the end of an actor.
+// watcher is the waiter for the end of an actor.
 type watcher struct {
 	system *System
 	actor  *PID
 	id     waiterID
-	self   *PID // the address of the place
+	self   *PID // the address of the waiter
 	ended  func()
 }
 
-// send sends a system message to the actor, wherever its end has come: one that is
-// not in the registry any more is answered for by protoactor, and one that is just
-// leaving it still handles what has been sent to it.
+// send sends a system message to the actor, which may be ending. If the actor is not in the
+// process registry any more, protoactor answers in its place. If it is just being removed from
+// there, it still handles the messages that were sent to it.
 func (w *watcher) send(message any) {
 	process, _ := w.system.replies.actors.ProcessRegistry.Get(w.actor)
 	process.SendSystemMessage(w.actor, message)
 }
 
-// hear implements guest.
+// deliver implements waiter.
 func (w *watcher) deliver(any) { w.ended() }
 
-// dismiss implements guest.
+// cancel implements waiter.
 func (w *watcher) cancel() {
-	w.send(&proto.Unwatch{Watcher: w.self}) // the actor may go on, in a system that is not ours
+	w.send(&proto.Unwatch{Watcher: w.self}) // the actor may go on, in an actor system that was given to On
 	w.ended()
 }
 
-// sit implements guest.
+// assign implements waiter.
 func (w *watcher) assign(p waiterID) { w.id, w.self = p, proto.NewPID(replyAddress, p.id()) }
 
-// host implements guest.
+// owner implements waiter.
 func (w *watcher) owner() *System { return w.system }

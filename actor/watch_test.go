@@ -67,7 +67,7 @@ func TestWhatFollowsTheEndOfAnActorIsCalledOnceOrStopped(t *testing.T) {
 	})
 }
 
-func TestAWatchOfNobodyIsOverAtOnce(t *testing.T) {
+func TestAWatchWithoutAnActorEndsAtOnce(t *testing.T) {
 	homes(t, func(t *testing.T, s *actor.System) {
 		for _, pid := range []*actor.PID{nil, s.Actors().NewLocalPID("nobody")} {
 			ended, unwatch := s.Watch(pid)
@@ -129,7 +129,7 @@ func TestWatchesMayComeAndGoWhileTheirActorEnds(t *testing.T) {
 	requireNobody(t, s)
 }
 
-func TestNobodyCanEndAWatchByAMessage(t *testing.T) {
+func TestAForgedMessageEndsNoWatch(t *testing.T) {
 	s := newSystem(t)
 	pid := s.Actors().Root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
 	dead := deadLetters(t, s)
@@ -200,7 +200,7 @@ func (c *counting) PostSystemMessage(m any) {
 	c.Mailbox.PostSystemMessage(m)
 }
 
-func TestWhoSendsARequestIsNoActorToBeWatched(t *testing.T) {
+func TestTheSenderOfARequestIsNoActorToBeWatched(t *testing.T) {
 	homes(t, func(t *testing.T, s *actor.System) {
 		pid, senders := asks(t, s)
 		f := s.Request(background, pid, "?")

@@ -16,8 +16,8 @@ var (
 	covered = guards.WhenArg("covered", func(a *account, amount int) bool { return a.balance >= amount })
 )
 
-// A guard answers with the name of what is false, so that whoever waits for it
-// can be told why.
+// A guard answers with the name of what is false, so that the request that waits for it
+// can report why.
 func ExampleWhenArg() {
 	savings := &account{balance: 50}
 	fmt.Printf("%q\n", covered.Ask(savings, 30))
@@ -51,7 +51,7 @@ func ExampleOr() {
 	// Output: (frozen or rich)
 }
 
-// Readers may run beside each other, writers beside nobody.
+// Readers may run beside each other, a writer runs alone.
 func ExampleTable() {
 	const deposit, balance = 0, 1
 	table := guards.Exclusive("deposit", "balance").Allow(balance, balance)

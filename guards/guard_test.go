@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/guards"
 )
 
-// stock is what the guards of these tests look at. It notes who asked.
+// stock is what the guards of these tests look at. It records each evaluation.
 type stock struct {
 	room  int
 	asked []string
