@@ -24,7 +24,7 @@ func ExampleOperation_Requeue() {
 		s.pieces -= taken
 		rest.pieces, rest.parts = rest.pieces-taken, rest.parts+1
 		if rest.pieces > 0 {
-			return order.Requeue(rest, activeobject.KeepPlace) // nobody gets ahead
+			return order.Requeue(rest, activeobject.KeepPlace) // no later job gets ahead
 		}
 		return rest.parts, nil
 	}).When("any left", (*Stock).Any)
@@ -127,7 +127,7 @@ func ExampleEntryFamily() {
 	enter := activeobject.EntryFamily(lifts, "enter", (*Lift).Enter, func(floor int) int { return floor }).
 		WhenKey("the lift is there", (*Lift).At)
 	move := activeobject.Procedure(lifts, "move", activeobject.Put((*Lift).Move))
-	// A move lets in nobody but those on the floor it goes to, so nobody else is asked.
+	// A move lets in only those on the floor it goes to: no other guard is evaluated.
 	activeobject.Opens(move, enter, func(floor int) int { return floor })
 
 	system := actor.NewSystem()
@@ -204,7 +204,7 @@ func ExampleChoosing() {
 	// A regular customer goes first, among those who can be served now.
 	regulars := activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
 		i := slices.IndexFunc(eligible, func(c *activeobject.Candidate) bool { return c.Client == "ann" })
-		return max(i, 0) // or whoever came first
+		return max(i, 0) // or the first that came
 	})
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
