@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/mailbox"
 )
 
 // A desk is an object whose requests are missions, that may send their caller on to
@@ -776,4 +777,46 @@ func TestRequeuesAndTheEndOfTheirContextRace(t *testing.T) {
 		soon(t, s.system, done)
 		require.Zero(t, ds.late.Waiting(a)+ds.late.Waiting(b)+ds.do.Waiting(a)+ds.do.Waiting(b))
 	})
+}
+
+type origin struct{ n int }
+
+type destination struct{}
+
+// A request that is requeued to another object is carried there by the owner of the first. The
+// guards at the second are evaluated by another goroutine: one that ends the goroutine leaves the
+// first object as it is.
+func TestTheGuardAtTheDestinationOfARequeueEndsNoOwnerOfTheOrigin(t *testing.T) {
+	for _, leaf := range []bool{true, false} {
+		t.Run(fmt.Sprintf("leaf %v", leaf), func(t *testing.T) {
+			there := activeobject.NewType[destination]("destination")
+			entry := activeobject.Entry(there, "entry", func(*destination, None) (None, error) { return None{}, nil }).
+				When("exits", func(*destination) bool { runtime.Goexit(); return true })
+			here := activeobject.NewType[origin]("origin")
+			started, release := make(chan struct{}), make(chan struct{})
+			hold := activeobject.Procedure(here, "hold", func(*origin, None) (None, error) { close(started); <-release; return None{}, nil })
+			next := activeobject.Procedure(here, "next", func(o *origin, _ None) (None, error) { o.n++; return None{}, nil })
+			system := actor.NewSystem(actor.WithLogger(quiet))
+			defer system.Close(background)
+			b := activeobject.Must(activeobject.New(system, there, &destination{}))
+			var away *activeobject.Operation[origin, None, None]
+			if leaf {
+				away = activeobject.Procedure(here, "away", func(*origin, None) (None, error) { return entry.RequeueTo(b, None{}) })
+			} else {
+				away = activeobject.ProcedureCtx(here, "away", func(*origin, context.Context, None) (None, error) { return entry.RequeueTo(b, None{}) })
+			}
+			a := activeobject.Must(activeobject.New(system, here, &origin{}))
+			go hold.Call(background, a, None{})
+			<-started
+			moved := away.Send(background, a, None{})
+			follows := next.Send(background, a, None{})
+			close(release)
+			ctx, cancel := context.WithTimeout(background, patience)
+			defer cancel()
+			_, err := follows.Await(ctx)
+			require.NoError(t, err)
+			_, err = moved.Await(ctx)
+			require.ErrorAs(t, err, new(*mailbox.GuardError))
+		})
+	}
 }

@@ -39,13 +39,6 @@ type Operation struct {
 	Bound Bound
 }
 
-func (o *Operation) changes() bool { return o.Kind != Function }
-
-// each reports whether every waiting request is asked by itself.
-func (o *Operation) each() bool {
-	return o.Looks&guards.AtArgument != 0 && !o.Family && !o.HeadOfLine
-}
-
 // Rules are the operations of an object, what conflicts with what, and the order
 // of consideration. They are not changed once a scheduler uses them, and may be
 // shared by many.

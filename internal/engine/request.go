@@ -504,10 +504,11 @@ func (m *Mailbox) note(r *Request) {
 	}
 }
 
-// arrive hands r to the scheduler. It is called with mu held, after engage or by the owner. An
-// owner may know that the guard of r is false as the state is: then falsePart is the part of the
-// guard that is, and else it is empty. Arrive reports whether the caller is to serve the object,
-// with mu held. Else mu is released, and the caller does not own the object any more.
+// arrive hands r to the scheduler. It is called with mu held, after engage or by the owner; owner
+// says that the caller owns the object, and may evaluate guards. It may know that the guard of r is
+// false as the state is: then falsePart is the part of the guard that is, and else it is empty.
+// Arrive reports whether the owner is to serve the object, with mu held. Else mu is released, and
+// the owner is none any more.
 //
 // If r is posted and Told, it may have ended when arrive returns, and its record may be that of
 // another request: requests that find a queue full are told so here, with mu released meanwhile.

@@ -251,11 +251,12 @@ func (r *Request) moveOn(ctx context.Context, err error) {
 		return
 	}
 	told := r.Told && r.sender&followed == 0
+	owner := m.engage()
 	// From here on r may run and end on other goroutines. If it is Told, its record may then be
-	// that of another request.
-	if m.arrive(r, m.engage(), "") {
-		m.mu.Unlock()
-		m.config.Workers.Dispatch(m)
+	// that of another request. The calling goroutine may own the object that r comes from, and so
+	// must not evaluate guards here, which may end it: a worker does.
+	if m.arrive(r, false, ""); owner {
+		m.workers().Dispatch(m)
 	}
 	if !told {
 		r.moved()
