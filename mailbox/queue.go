@@ -36,7 +36,8 @@ type queue struct {
 	// nothing and run beside each other.
 	together bool
 	// bare says that there is one line in order of arrival, and neither bypasses nor requests
-	// are counted; joins that Join may be of use.
+	// are counted; joins that Come may admit one at once whose guard is known to
+	// be false.
 	bare, joins bool
 
 	// Of a scoped operation, requests are lines whatever the guard: not all conflict with the
