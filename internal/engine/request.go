@@ -373,7 +373,9 @@ func (m *Mailbox) CallHeld(ctx context.Context, r *Request, falsePart string, no
 
 // disown makes the scheduler forget the operation for which the calling goroutine has taken the
 // object on the fast path, if the scheduler has been told of it: no body has run. The goroutine
-// still owns the object, and holds mu.
+// still owns the object, and holds mu. The word need not be engaged before arrive makes it so: until
+// then nothing is called that could end the goroutine, as Come evaluates no guard if it is given the
+// false part of one.
 func (m *Mailbox) disown(op int) {
 	if m.Word.Load().Has(word.Engaged) {
 		m.scheduler().Abandon(op)
