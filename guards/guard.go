@@ -38,21 +38,25 @@ type tree struct {
 	holds any     // of a condition: a func(*S) bool, a func(*S, A) bool, or, to name the false part, a func(*S, A) string
 }
 
-// Looks says what a guard looks at, and so when it has to be asked again.
+// Looks says what a guard looks at, and so when it has to be evaluated again.
 type Looks uint8
 
 const (
-	// AtState guards are asked once for all requests that wait for them.
+	// AtState guards are evaluated once for all requests that wait for them.
 	AtState Looks = 0
-	// AtArgument guards are asked once for each request that waits for them.
+	// AtArgument guards are evaluated once for each request that waits for them.
 	AtArgument Looks = 1 << 0
-	// AtWaiting guards look at how many requests wait, and are asked again
+	// AtWaiting guards look at how many requests wait, and are evaluated again
 	// after each arrival and withdrawal too.
 	AtWaiting Looks = 1 << 1
 	// AtTime guards look at the time, and are evaluated again when that has come which they
 	// wait for.
 	AtTime Looks = 1 << 2
 )
+
+// Lapses reports whether a result of the guard lapses though nothing has run, as it looks at more
+// than state and argument: at how many requests wait, or at the time.
+func (l Looks) Lapses() bool { return l&(AtWaiting|AtTime) != 0 }
 
 // When returns a guard over the state alone. It panics if name is empty or
 // holds is nil.

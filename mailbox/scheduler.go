@@ -125,7 +125,7 @@ func New(rules *Rules, object Object) *Scheduler {
 		s.headed = s.headed || o.HeadOfLine
 		s.bounded = s.bounded || o.Bound.Overflow != Unbounded
 		for _, family := range o.Opens {
-			if rules.Operations[family].Looks&(guards.AtWaiting|guards.AtTime) == 0 && !slices.Contains(s.kept, family) {
+			if !rules.Operations[family].Looks.Lapses() && !slices.Contains(s.kept, family) {
 				s.kept = append(s.kept, family)
 				s.queues[family].kept, s.queues[family].fresh = true, 1
 			}

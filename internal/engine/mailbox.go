@@ -186,7 +186,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 		switch {
 		case op < 64 && plain(op):
 			c.plain |= 1 << op
-		case o.Looks&(guards.AtWaiting|guards.AtTime) != 0:
+		case o.Looks.Lapses():
 			// The scheduler has to see every arrival: it is counted; or it might find the guard true
 			// before the requests that wait for the same time are considered.
 			c.slow.Add(op)
