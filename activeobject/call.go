@@ -295,10 +295,7 @@ func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 //
 //go:noinline
 func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, falsePart string, how mode, s *callState) (r R, c *request, err error) {
-	c = requestOf(op, ctx, &o.core, arg, how)
-	if s != nil {
-		c.with().letter = s.letter
-	}
+	c = requestOf(op, ctx, &o.core, arg, how, s)
 	if c.arrive(ctx, &op.info, falsePart, how, nil, s) {
 		return r, c, nil
 	}
@@ -312,10 +309,7 @@ func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T]
 //
 //go:noinline
 func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, q *requeue, how mode, s *callState) (r R, c *request, err error) {
-	c = requestOf(op, ctx, &o.core, arg, how)
-	if s != nil {
-		c.with().letter = s.letter
-	}
+	c = requestOf(op, ctx, &o.core, arg, how, s)
 	var ran engine.Turns
 	if c.onward(ctx, w, q, how, &ran, s) {
 		return r, c, nil

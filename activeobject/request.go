@@ -80,8 +80,9 @@ func (c *request) create(in typed, place any) {
 	c.pending.Request.Op = in.info().index
 }
 
-// requestOf returns the record of a request that is made in the given way.
-func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *core, arg A, how mode) (c *request) {
+// requestOf returns the record of a request that is made in the given way. The state is nil for a
+// request that has not come by message.
+func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *core, arg A, how mode, s *callState) (c *request) {
 	pool := &op.info.pools.records
 	if how >= sending {
 		pool = op.info.source(ctx, how)
@@ -94,6 +95,9 @@ func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *core
 	}
 	c.o, c.pooled, c.told = o, pool != nil, how >= telling
 	c.in.(*invocation[T, A, R]).arg = arg
+	if s != nil {
+		c.with().letter = s.letter
+	}
 	return c
 }
 

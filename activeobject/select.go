@@ -208,10 +208,15 @@ func (c *choice) record() *request {
 	r := c.c
 	if r == nil || r.handed { // the latter is still that of a Select that did not end
 		r = new(request)
-		r.create(c.in, c.place)
 	}
-	r.o = c.o
+	c.use(r)
 	return r
+}
+
+// use makes r, which is new or has been reset, a record of the call.
+func (c *choice) use(r *request) {
+	r.create(c.in, c.place)
+	r.o = c.o
 }
 
 // put gives back a record that snatch or try has made the call by. One that has waited is not used
@@ -219,13 +224,18 @@ func (c *choice) record() *request {
 func (c *choice) put(r *request) {
 	if !r.pending.Request.Called() {
 		r.reset(c.op)
-		r.in, r.pending.Place = nil, nil
-		records.Put(r)
+		shelve(r)
 	}
 }
 
 // records are those of calls that snatch and try make: they belong to no operation.
 var records = sync.Pool{New: func() any { return new(request) }}
+
+// shelve puts back one of them, which pins nothing then.
+func shelve(r *request) {
+	r.o, r.in, r.pending.Place = nil, nil, nil
+	records.Put(r)
+}
 
 // snatch makes the first of the calls that can be made at once, and returns its index, or -1. It
 // stops before a call of which only the scheduler can say whether that is so.
@@ -245,8 +255,7 @@ func snatch(ctx context.Context, calls []*choice) (int, error) {
 			break
 		}
 	}
-	r.o, r.in, r.pending.Place = nil, nil, nil
-	records.Put(r)
+	shelve(r)
 	return -1, nil
 }
 
@@ -264,8 +273,7 @@ func (c *choice) snatch(ctx context.Context, r *request) (made, unsure bool) {
 		return false, false
 	}
 	var ran engine.Turns
-	r.create(c.in, c.place)
-	r.o = c.o
+	c.use(r)
 	if q := r.perform(ctx, c.op, w, selecting, &ran, nil); q != nil {
 		r.onward(ctx, w, q, selecting, &ran, nil)
 	}
@@ -291,8 +299,7 @@ func (c *choice) try(ctx context.Context) (made bool, err error) {
 	}
 	var ran engine.Turns
 	r := records.Get().(*request)
-	r.create(c.in, c.place)
-	r.o = c.o
+	c.use(r)
 	if w, q := r.enter(ctx, c.op, attempting, &ran, nil); q != nil {
 		r.onward(ctx, w, q, attempting, &ran, nil)
 	}
