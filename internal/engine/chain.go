@@ -139,30 +139,3 @@ func between(outer, inner *Frame) (links []mailbox.Link) {
 	slices.Reverse(links)
 	return links
 }
-
-// String names the request: object and operation.
-func (r *Request) String() string {
-	m := r.lock()
-	defer m.mu.Unlock()
-	return m.nameOf(r)
-}
-
-// Names returns the names of the object and the operation of the request, and its arrival. Of
-// a request that has ended and was posted only the turn that followed from it, if it is not
-// nil, knows the object.
-func (r *Request) Names(t *Turn) (object, operation string, arrival uint64) {
-	m := r.lock()
-	defer m.mu.Unlock()
-	if t != nil && t.of == r {
-		return t.at.host.Name(), t.at.config.Rules.Operations[r.Op].Name, r.Arrival()
-	}
-	return m.host.Name(), m.config.Rules.Operations[r.Op].Name, r.Arrival()
-}
-
-// Workers returns the workers of the object that the request is at.
-func (r *Request) Workers() Dispatcher { return r.box.Load().config.Workers }
-
-// nameOf names a request of this object. The caller holds mu.
-func (m *Mailbox) nameOf(r *Request) string {
-	return m.host.Name() + "." + m.config.Rules.Operations[r.Op].Name
-}

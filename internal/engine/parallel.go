@@ -221,9 +221,9 @@ func (m *Mailbox) begun(r *Request) *thread {
 // another frame by now; the old one may belong to a body that has returned while a goroutine that
 // it started still waits.
 func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
-	x, fan, t, done := m.parallel(), m.config.Parallel, r.thread(), false
+	x, parallel, t, done := m.parallel(), m.config.Parallel, r.thread(), false
 	parked := f != nil && f.parked // its wait has returned the thread, and its place in a limit that is not hard
-	if !parked || fan.Hard {
+	if !parked || parallel.Hard {
 		x.counted--
 	}
 	if parked {
@@ -232,17 +232,17 @@ func (m *Mailbox) left(r *Request, f *Frame) (owner bool) {
 	switch {
 	case t == nil:
 	case t.waits: // r waits here again, and so does t
-		if m.countKept(1); parked && fan.Threads != nil {
-			fan.Threads.Retake()
+		if m.countKept(1); parked && parallel.Threads != nil {
+			parallel.Threads.Retake()
 		}
 	default:
-		r.rare.thread, done = nil, !parked && fan.Threads != nil
+		r.rare.thread, done = nil, !parked && parallel.Threads != nil
 	}
 	owner = !m.dropPlaceholders() && m.engage()
 	m.changed()
 	if done {
 		m.mu.Unlock()
-		fan.Threads.Return(t)
+		parallel.Threads.Return(t)
 		m.mu.Lock()
 	}
 	return owner
@@ -296,7 +296,7 @@ func (m *Mailbox) reentered(r *Request) error {
 // under mu. So what park counts out is counted in again, by unpark or by left.
 func (f *Frame) park() {
 	m := f.box
-	fan := m.config.Parallel
+	parallel := m.config.Parallel
 	if l, ok := m.config.Dispatcher.(lender); ok {
 		m.mu.Lock()
 		parks := !f.parked && !f.over.Load()
@@ -313,27 +313,27 @@ func (f *Frame) park() {
 		return
 	}
 	f.parked = true
-	if !fan.Hard {
+	if !parallel.Hard {
 		m.parallel().counted--
 	}
-	onThread := fan.Threads != nil && f.r.thread() != nil
-	owner := !fan.Hard && fan.Limit > 0 && m.engage()
+	onThread := parallel.Threads != nil && f.r.thread() != nil
+	owner := !parallel.Hard && parallel.Limit > 0 && m.engage()
 	m.mu.Unlock()
 	if owner {
 		m.workers().Dispatch(m)
 	}
 	if onThread {
-		fan.Threads.Return(nil)
+		parallel.Threads.Return(nil)
 	}
 }
 
 // unpark ends what park began: the body goes on.
 func (f *Frame) unpark() {
 	m := f.box
-	fan := m.config.Parallel
+	parallel := m.config.Parallel
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if fan == nil {
+	if parallel == nil {
 		m.regain(f)
 		return
 	}
@@ -341,10 +341,10 @@ func (f *Frame) unpark() {
 		return
 	}
 	f.parked = false
-	if !fan.Hard {
+	if !parallel.Hard {
 		m.parallel().counted++
 	}
-	if fan.Threads != nil && f.r.thread() != nil {
-		fan.Threads.Retake()
+	if parallel.Threads != nil && f.r.thread() != nil {
+		parallel.Threads.Retake()
 	}
 }

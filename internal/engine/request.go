@@ -229,6 +229,33 @@ func (r *Request) Lapsed(err error) bool {
 	return err != nil && (r.lapsed&early != 0 || err == r.ctx.Err())
 }
 
+// String names the request: object and operation.
+func (r *Request) String() string {
+	m := r.lock()
+	defer m.mu.Unlock()
+	return m.nameOf(r)
+}
+
+// Names returns the names of the object and the operation of the request, and its arrival. Of
+// a request that has ended and was posted only the turn that followed from it, if it is not
+// nil, knows the object.
+func (r *Request) Names(t *Turn) (object, operation string, arrival uint64) {
+	m := r.lock()
+	defer m.mu.Unlock()
+	if t != nil && t.of == r {
+		return t.at.host.Name(), t.at.config.Rules.Operations[r.Op].Name, r.Arrival()
+	}
+	return m.host.Name(), m.config.Rules.Operations[r.Op].Name, r.Arrival()
+}
+
+// Workers returns the workers of the object that the request is at.
+func (r *Request) Workers() Dispatcher { return r.box.Load().config.Workers }
+
+// nameOf names a request of this object. The caller holds mu.
+func (m *Mailbox) nameOf(r *Request) string {
+	return m.host.Name() + "." + m.config.Rules.Operations[r.Op].Name
+}
+
 // lock locks the mailbox that the request is in, and returns it.
 func (r *Request) lock() *Mailbox {
 	for {
@@ -523,10 +550,10 @@ func (m *Mailbox) arrive(r *Request, owner bool, falsePart string) (serve bool) 
 		r.unwatch = context.AfterFunc(r.ctx, r.expire)
 	}
 	k := m.scheduler()
-	switch fan := m.config.Parallel; {
-	case fan != nil && fan.OnArrival && !(fan.Threads == nil && r.called()):
+	switch parallel := m.config.Parallel; {
+	case parallel != nil && parallel.OnArrival && !(parallel.Threads == nil && r.called()):
 		k.ArriveAwaitingThread(&r.Request) // the owner gives it a thread, if there is one
-	case owner && fan == nil && m.config.Dispatcher == nil: // a Dispatcher's threads evaluate the guards of its objects
+	case owner && parallel == nil && m.config.Dispatcher == nil: // a Dispatcher's threads evaluate the guards of its objects
 		if k.Come(&r.Request, falsePart) {
 			m.release()
 			m.mu.Unlock()

@@ -24,9 +24,9 @@
 // # Invariants
 //
 // G1. Every circle is found when it arises. A circle arises by a wait that is drawn, by an event that
-// moves to another object, by a part of a join that is lost, or by new blockers of an object. Who causes
-// one of these calls Circle for the waits that it concerns, before releasing the lock that it was
-// drawn under, or after taking the lock: then of several changes that close a circle together,
+// moves to another object, by a part of a join that is lost, or by new blockers of an object. The
+// goroutine that causes one of these calls Circle for the waits concerned, under the hold of the lock
+// in which it has drawn a wait, or after the change: so of several changes that close a circle together,
 // the last one sees all others. Waits finds them where the blockers of an object have changed.
 //
 // G2. No circle is found that is none. Circle returns one only if no order in which bodies go on lets
