@@ -41,7 +41,7 @@ func BenchmarkSelect(b *testing.B) {
 		for i := range k {
 			channels[i] = make(chan int64, 1)
 			objects[i] = activeobject.Must(activeobject.New(system, pigeonholes, &pigeonhole{}))
-			takes[i] = takeOut.Case(objects[i], None{})
+			takes[i] = takeOut.Case(objects[i], nil)
 			cases[i] = takes[i]
 		}
 		receive := func() int64 {
@@ -132,7 +132,7 @@ func BenchmarkSelect(b *testing.B) {
 					if _, err := fill.Call(ctx, objects[i%k], int64(i)); err != nil {
 						b.Fatal(err)
 					}
-					takeOut.Call(ctx, answers, None{})
+					takeOut.Call(ctx, answers, nil)
 				}
 				check(sum, n)
 			}})
@@ -236,12 +236,12 @@ func BenchmarkPolicy(b *testing.B) {
 		return func(n int) {
 			for range n {
 				arrive()
-				if _, err := grant.Call(ctx, object, None{}); err != nil {
+				if _, err := grant.Call(ctx, object, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
 			want += n
-			if got, err := servings.Call(ctx, object, None{}); err != nil || got != want {
+			if got, err := servings.Call(ctx, object, nil); err != nil || got != want {
 				b.Fatalf("%d served (%v), want %d", got, err, want)
 			}
 		}

@@ -39,7 +39,7 @@ func BenchmarkChain(b *testing.B) {
 			target := at(activeobject.Dedicated())
 			defer target.Stop()
 			for range n {
-				if _, err := ps.touch.Call(ctx, target, None{}); err != nil {
+				if _, err := ps.touch.Call(ctx, target, nil); err != nil {
 					return err
 				}
 			}

@@ -20,7 +20,7 @@ func BenchmarkRestart(b *testing.B) {
 			made := make(chan None, 1)
 			o := activeobject.Must(activeobject.NewFrom(system, ls.Type, func() (*lantern, error) {
 				select {
-				case made <- None{}:
+				case made <- nil:
 				default:
 				}
 				return &lantern{}, nil
@@ -34,7 +34,7 @@ func BenchmarkRestart(b *testing.B) {
 			for b.Loop() {
 				process.SendSystemMessage(pid, &proto.Restart{})
 				<-made
-				if _, err := ls.made.Call(background, o, None{}); err != nil { // it goes on
+				if _, err := ls.made.Call(background, o, nil); err != nil { // it goes on
 					b.Fatal(err)
 				}
 			}

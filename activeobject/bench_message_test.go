@@ -254,7 +254,7 @@ func BenchmarkSpawn(b *testing.B) {
 				bump.Call(context.Background(), all[i], 1)
 			}
 		}, func() bool {
-			n, _ := sum.Call(context.Background(), all[many-1], activeobject.None{})
+			n, _ := sum.Call(context.Background(), all[many-1], nil)
 			return n == 1
 		}, func(i int) {
 			stopped := all[i].Stop()

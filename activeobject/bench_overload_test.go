@@ -41,7 +41,7 @@ func newCrowd(b *testing.B, ss sluices, n int, options ...activeobject.Option) *
 		left := make(chan time.Time, 1)
 		c.cancel, c.left = append(c.cancel, cancel), append(c.left, left)
 		go func() {
-			ss.drain.Call(ctx, c.o, None{})
+			ss.drain.Call(ctx, c.o, nil)
 			left <- time.Now()
 		}()
 	}
@@ -84,7 +84,7 @@ func BenchmarkPassingThoseThatWaitForRoom(b *testing.B) {
 		const calls = 1000
 		start := time.Now()
 		for range calls {
-			if _, err := ss.fill.Call(background, c.o, None{}); err != nil {
+			if _, err := ss.fill.Call(background, c.o, nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -116,7 +116,7 @@ func BenchmarkDeadlinesOfThoseThatWaitForRoom(b *testing.B) {
 				case <-stop:
 					return
 				case <-time.After(100 * time.Microsecond):
-					ss.fill.Call(background, c.o, None{})
+					ss.fill.Call(background, c.o, nil)
 				}
 			}
 		}()
@@ -139,9 +139,9 @@ func BenchmarkExplainingIdleObjects(b *testing.B) {
 	var o *activeobject.Object[int]
 	for range 100_000 {
 		o = activeobject.Must(activeobject.New(system, ss.Type, new(int)))
-		ss.fill.Call(background, o, None{})
+		ss.fill.Call(background, o, nil)
 	}
-	ss.drain.Send(background, o, None{})
+	ss.drain.Send(background, o, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if busy := system.Explain(); len(busy) != 1 {

@@ -61,7 +61,7 @@ func TestAFullQueueRefusesOneMore(t *testing.T) {
 			for _, c := range results {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			log, _ := l.read.Call(background, o, None{})
+			log, _ := l.read.Call(background, o, nil)
 			require.Equal(t, len(results), len(log), "who was refused never ran: %v", log)
 		})
 	}
@@ -70,13 +70,13 @@ func TestAFullQueueRefusesOneMore(t *testing.T) {
 // Requests that arrive before it is decided which one starts are let in until then. If there are too
 // many then, the latest are refused before the body has run.
 func TestABoundHoldsBehindARequestThatWaitedForItsThread(t *testing.T) {
-	typ := activeobject.NewType[None]("slow")
-	work := activeobject.ProcedureCtx(typ, "work", func(_ *None, ctx context.Context, leave chan None) (None, error) {
+	typ := activeobject.NewType[struct{}]("slow")
+	work := activeobject.ProcedureCtx(typ, "work", func(_ *struct{}, ctx context.Context, leave chan None) (None, error) {
 		<-leave
-		return None{}, nil
+		return nil, nil
 	}).Bounded(3, activeobject.Refuse)
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, typ, &None{})
+		o := newObject(t, s, typ, new(struct{}))
 		leave := make(chan None)
 		ended := make(chan outcome[None], 6)
 		for range 6 {
@@ -111,7 +111,7 @@ func TestAFullQueueDropsItsOldest(t *testing.T) {
 			release()
 			require.NoError(t, soon(t, s.system, results["a3"]).err)
 			require.NoError(t, soon(t, s.system, results["a4"]).err)
-			log, _ := l.read.Call(background, o, None{})
+			log, _ := l.read.Call(background, o, nil)
 			require.Equal(t, []string{"a3", "a4"}, log, "what was dropped never ran")
 		})
 	}
@@ -157,7 +157,7 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 			for _, c := range results {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			log, _ := l.read.Call(background, o, None{})
+			log, _ := l.read.Call(background, o, nil)
 			require.Equal(t, []string{"a1", "a2", "a3", "a4"}, log, "in order")
 		})
 	}
@@ -191,7 +191,7 @@ func TestATellThatIsTurnedAwayIsLogged(t *testing.T) {
 			eventually(t, "it is logged", func() bool { return h.count("waiting queue is full") == 1 })
 		}
 		release()
-		log, _ := l.read.Call(background, o, None{})
+		log, _ := l.read.Call(background, o, nil)
 		require.Empty(t, log)
 	})
 }
@@ -201,7 +201,7 @@ func TestARequestThatCanStartAtOnceIsNeverTurnedAway(t *testing.T) {
 		ts := newTanks()
 		everywhere(t, func(t *testing.T, s *scene) {
 			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(2, overflow))
-			waits := []<-chan outcome[int]{calling(background, o, ts.drain, None{}), calling(background, o, ts.drain, None{})}
+			waits := []<-chan outcome[int]{calling(background, o, ts.drain, nil), calling(background, o, ts.drain, nil)}
 			waiting(t, o, ts.drain, 2)
 			for range 100 { // the queue is full, and these do not need it
 				_, err := ts.fill.Call(background, o, 0)
@@ -225,7 +225,7 @@ func TestWhoWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, activeobject.Wait))
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, o, ts.hold)
 		filled := calling(background, o, ts.fill, 1)
@@ -295,7 +295,7 @@ func TestAnOverloadIsRefusedInBoundedMemoryAndNobodyIsLost(t *testing.T) {
 			release()
 			all.Wait()
 			require.EqualValues(t, bound, ran.Load())
-			log, _ := l.read.Call(background, o, None{})
+			log, _ := l.read.Call(background, o, nil)
 			require.Len(t, log, bound)
 			require.EqualValues(t, senders-bound, l.a.Stats(o).Refusals)
 		})
@@ -308,7 +308,7 @@ func TestAFullObjectDoesNotSpin(t *testing.T) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, activeobject.Wait))
 		var all []<-chan outcome[int]
 		for i := range 10 {
-			all = append(all, calling(background, o, ts.drain, None{}))
+			all = append(all, calling(background, o, ts.drain, nil))
 			waiting(t, o, ts.drain, i+1)
 		}
 		before := o.Explain().Step
@@ -370,7 +370,7 @@ func TestNoBoundConcernsATry(t *testing.T) {
 			waiting(t, o, ts.fill, 1)
 			tries := []<-chan outcome[int]{}
 			for range 3 {
-				tries = append(tries, trying(background, o, ts.drain, None{}))
+				tries = append(tries, trying(background, o, ts.drain, nil))
 			}
 			waiting(t, o, ts.drain, 3)
 			if overflow == activeobject.Refuse {

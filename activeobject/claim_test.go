@@ -38,7 +38,7 @@ func newHatches() hatches {
 		Type: t,
 		// The guard is said to look at waiting counts, so that it is evaluated for all that
 		// wait when another request comes.
-		enter: activeobject.Entry(t, "enter", func(*hatch, *ticket) (None, error) { return None{}, nil }).
+		enter: activeobject.Entry(t, "enter", func(*hatch, *ticket) (None, error) { return nil, nil }).
 			WhenWaiting("counted", func(*hatch) bool { return true }).
 			WhenArg("open", func(h *hatch, t *ticket) bool {
 				if instead := t.instead.Load(); instead != nil {

@@ -63,7 +63,7 @@ func TestAGuardIsEvaluatedWhenItsTimeHasCome(t *testing.T) {
 			require.NoError(t, (<-c).err)
 			require.Equal(t, time.Duration(n)*time.Minute, time.Since(start))
 		}
-		seen, err := ls.seen.Call(background, o, None{})
+		seen, err := ls.seen.Call(background, o, nil)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2, 3, 4}, seen)
 	})
@@ -78,7 +78,7 @@ func TestTheTimeOfAGuardMayChangeWhileItIsWaitedFor(t *testing.T) {
 			start := time.Now()
 			call := calling(background, o, ls.pass, 1)
 			synctest.Wait()
-			view := calling(background, o, ls.await, None{})
+			view := calling(background, o, ls.await, nil)
 			synctest.Wait()
 			require.Equal(t, 2, ls.pass.Waiting(o)+ls.await.Waiting(o))
 			_, err := ls.reset.Call(background, o, to)
@@ -129,7 +129,7 @@ func TestGuardsOverTimeCanBeCombined(t *testing.T) {
 			}))
 		o := newObject(t, s, ls.Type, &limiter{next: time.Now().Add(time.Hour)})
 		start := time.Now()
-		one, two := calling(background, o, either, None{}), calling(background, o, both, None{})
+		one, two := calling(background, o, either, nil), calling(background, o, both, nil)
 		late, early := calling(background, o, at, start.Add(2*time.Hour)), calling(background, o, at, start.Add(time.Minute))
 		require.NoError(t, (<-early).err)
 		require.Equal(t, time.Minute, time.Since(start))
@@ -178,7 +178,7 @@ func TestATimeThatComesDuringTheEvaluationIsNotMissed(t *testing.T) {
 					l.next, slow = time.Now().Add(time.Second), true
 					start := time.Now()
 					ctx, cancel := context.WithTimeout(background, time.Hour)
-					done := async(func() (None, error) { return None{}, way() })
+					done := async(func() (None, error) { return nil, way() })
 					select {
 					case out := <-done:
 						require.NoError(t, out.err, name)

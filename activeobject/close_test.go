@@ -52,7 +52,7 @@ func TestABodyThatClosesAnObjectWhichWaitsForItIsInACircle(t *testing.T) {
 			"x.visit", "the end of y", "y.visit", "z.visit", "z.visit", "x.visit")
 		require.NoError(t, soon(t, s.system, inZ).err)
 		require.NoError(t, soon(t, s.system, inY).err)
-		_, err := ps.touch.Call(background, y, None{})
+		_, err := ps.touch.Call(background, y, nil)
 		require.NoError(t, err)
 		// Its own object, by way of another one.
 		_, err = ps.visit.Call(background, y, func(ctx context.Context) error {

@@ -21,15 +21,15 @@ func TestStartsAreCountedWhollyOrNotAtAll(t *testing.T) {
 			for range callers {
 				all.Go(func() {
 					for range calls {
-						ls.fill.Call(background, o, None{})
-						ls.level.Call(background, o, None{})
-						ls.drain.Call(background, o, None{})
-						ls.touch.Send(background, o, None{}).Await(background)
+						ls.fill.Call(background, o, nil)
+						ls.level.Call(background, o, nil)
+						ls.drain.Call(background, o, nil)
+						ls.touch.Send(background, o, nil).Await(background)
 					}
 				})
 			}
 			done := make(chan None, 1)
-			go func() { all.Wait(); done <- None{} }()
+			go func() { all.Wait(); done <- nil }()
 			soon(t, s.system, done)
 			for _, now := range o.Stats() {
 				if options == nil && now.Starts == activeobject.NotCounted {
@@ -55,7 +55,7 @@ func TestAnIdleObjectSaysThatItDoesNotCount(t *testing.T) {
 	ls := newLevels()
 	o := activeobject.Must(activeobject.New(newSystem(t), ls.Type, new(int)))
 	for range 10 {
-		ls.fill.Call(background, o, None{})
+		ls.fill.Call(background, o, nil)
 	}
 	now := ls.fill.Stats(o)
 	require.Equal(t, activeobject.Stats{

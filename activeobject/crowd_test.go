@@ -45,7 +45,7 @@ func newQuays() quays {
 		Type:  t,
 		land:  activeobject.EntryFamily(t, "land", func(q *quay, n int) (int, error) { q.landed++; return n, nil }, same).WhenKey("free", (*quay).at),
 		clear: activeobject.Procedure(t, "clear", activeobject.Put(func(q *quay, n int) { q.free = n })),
-		block: activeobject.ProcedureCtx(t, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return None{}, nil }),
+		block: activeobject.ProcedureCtx(t, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return nil, nil }),
 	}
 	activeobject.Opens(qs.clear, qs.land, same)
 	activeobject.OpensEach(qs.land.Operation, qs.land, func(int, func(int)) {})
@@ -124,7 +124,7 @@ func TestAnOverloadOfEveryKindIsToldAndKeepsOnlyTheBound(t *testing.T) {
 				all.Go(func() {
 					for i := range senders / 100 {
 						if (sender+i)%2 == 0 {
-							actor.Then(qs.land.Send(background, o, 1), func(_ int, err error) (None, error) { count(err); return None{}, nil })
+							actor.Then(qs.land.Send(background, o, 1), func(_ int, err error) (None, error) { count(err); return nil, nil })
 						} else {
 							s.system.Actors().Root.RequestWithCustomSender(o.PID(), &actor.Invoke{Operation: "land", Argument: 1}, pid)
 						}
@@ -266,9 +266,9 @@ func TestWhatIsDoneAtADerivedObjectMeetsItsGuards(t *testing.T) {
 		o := newObject(t, s, tables, &tableLamp{})
 		sentOn := calling(background, o, read, "one") // requeued from one inherited operation to another
 		waiting(t, o, late, 1)
-		until := async(func() (None, error) { return None{}, o.Until(background, lit) })
+		until := async(func() (None, error) { return nil, o.Until(background, lit) })
 		when := async(func() (None, error) {
-			return None{}, o.DoWhen(background, lit, func(t *tableLamp) error { t.lamp.log = append(t.lamp.log, "when"); return nil })
+			return nil, o.DoWhen(background, lit, func(t *tableLamp) error { t.lamp.log = append(t.lamp.log, "when"); return nil })
 		})
 		eventually(t, "all wait", func() bool { return len(o.Explain().Waiting) == 3 })
 		require.NoError(t, o.Do(background, func(t *tableLamp) error { t.lamp.on = true; return nil }))

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
-	body := func(*dam, int) (None, error) { return None{}, nil }
+	body := func(*dam, int) (None, error) { return nil, nil }
 	holds := func(*dam) bool { return true }
 	for text, declare := range map[string]func(lakes *activeobject.Type[dam]){
 		`activeobject: a type has no name: pass one to NewType, such as "account"`: func(*activeobject.Type[dam]) { activeobject.NewType[dam]("") },

@@ -17,16 +17,16 @@ func TestARequeueIsRefusedByAFullQueueThatCallsWouldWaitFor(t *testing.T) {
 			When("open", func(d *depot) bool { return d.open }).Bounded(0, activeobject.Wait)
 		ask := activeobject.Procedure(typ, "ask", func(*depot, None) (int, error) {
 			if elsewhere {
-				return take.RequeueTo(there, None{})
+				return take.RequeueTo(there, nil)
 			}
-			return take.Requeue(None{})
+			return take.Requeue(nil)
 		})
 		everywhere(t, func(t *testing.T, s *scene) {
 			here := newObject(t, s, typ, &depot{})
 			there = newObject(t, s, typ, &depot{})
 			for how, ended := range map[string]<-chan outcome[int]{
-				"call": calling(background, here, ask, None{}),
-				"send": awaiting(background, ask.Send(background, here, None{})),
+				"call": calling(background, here, ask, nil),
+				"send": awaiting(background, ask.Send(background, here, nil)),
 			} {
 				err := soon(t, s.system, ended).err
 				var requeued *activeobject.RequeuedError

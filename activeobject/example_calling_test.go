@@ -306,7 +306,7 @@ func ExampleObject_Do() {
 	go func() { refilled <- bolts.DoWhen(ctx, empty, func(s *Stock) error { s.pieces = 100; return nil }) }()
 	stockOrder.Call(ctx, bolts, 10)
 	fmt.Println(<-refilled)
-	fmt.Println(stockCount.Call(ctx, bolts, activeobject.None{}))
+	fmt.Println(stockCount.Call(ctx, bolts, nil))
 	// Output:
 	// <nil>
 	// 10 pieces

@@ -90,11 +90,11 @@ func ExampleDerive() {
 	bolts := activeobject.Must(activeobject.New(system, sealedStocks, &SealedStock{Stock: Stock{pieces: 10}}, activeobject.Named("bolts")))
 
 	ctx := context.Background()
-	seal.Call(ctx, bolts, activeobject.None{})
+	seal.Call(ctx, bolts, nil)
 	waiting := order.Send(ctx, bolts, 4)
 	_, err := order.Try(ctx, bolts, 2)
 	fmt.Println(err)
-	breakSeal.Call(ctx, bolts, activeobject.None{})
+	breakSeal.Call(ctx, bolts, nil)
 	fmt.Println(waiting.Await(ctx))
 	// Output:
 	// sluice: bolts: order would wait: guard "seal broken" is false
@@ -116,7 +116,7 @@ func ExampleSame() {
 	fmt.Println(stockOrder.Call(ctx, bread, 3))
 	_, err := stockOrder.Try(ctx, bread, 4)
 	fmt.Println(err)
-	empty.Call(ctx, bread, activeobject.None{})
+	empty.Call(ctx, bread, nil)
 	_, err = stockOrder.Try(ctx, bread, 1)
 	fmt.Println(err)
 	// Output:
@@ -143,7 +143,7 @@ func ExampleOperation_Override() {
 	bolts := activeobject.Must(activeobject.New(system, counted, &Counted{Stock: Stock{pieces: 10}}))
 	ctx := context.Background()
 	fmt.Println(order.Call(ctx, bolts, 4))
-	fmt.Println(orders.Call(ctx, bolts, activeobject.None{}))
+	fmt.Println(orders.Call(ctx, bolts, nil))
 	// Output:
 	// 6 <nil>
 	// 1 <nil>
@@ -160,7 +160,7 @@ func ExampleProcedure() {
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}))
 	ctx := context.Background()
 	fmt.Println(deliver.Call(ctx, bolts, 10))
-	burn.Call(ctx, bolts, activeobject.None{})
+	burn.Call(ctx, bolts, nil)
 	fmt.Println(deliver.Call(ctx, bolts, 1))
 	// Output:
 	// 10 <nil>
@@ -180,7 +180,7 @@ func ExampleEntry() {
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}))
 	ctx := context.Background()
-	taken := takeAll.Send(ctx, bolts, activeobject.None{}) // waits: the shelf is empty
+	taken := takeAll.Send(ctx, bolts, nil) // waits: the shelf is empty
 	deliver.Call(ctx, bolts, 7)
 	fmt.Println(taken.Await(ctx))
 	// Output: 7 <nil>
@@ -193,7 +193,7 @@ func ExampleFunction() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 3}))
-	fmt.Println(count.Call(context.Background(), bolts, activeobject.None{}))
+	fmt.Println(count.Call(context.Background(), bolts, nil))
 	// Output: 3 <nil>
 }
 
@@ -207,7 +207,7 @@ func ExampleOperation_Call() {
 	fmt.Println(stockOrder.Call(ctx, bolts, 4))
 	_, err := stockOrder.Call(ctx, bolts, 100) // waits until the context ends, and never runs
 	fmt.Println(err)
-	fmt.Println(stockCount.Call(context.Background(), bolts, activeobject.None{}))
+	fmt.Println(stockCount.Call(context.Background(), bolts, nil))
 	// Output:
 	// 6 <nil>
 	// context deadline exceeded
@@ -271,7 +271,7 @@ func ExampleOperation_Tell() {
 	for range 3 {
 		stockDeliver.Tell(ctx, bolts, 5) // does not wait for the result
 	}
-	fmt.Println(stockCount.Call(ctx, bolts, activeobject.None{}))
+	fmt.Println(stockCount.Call(ctx, bolts, nil))
 	bolts.Stop()
 	fmt.Println(stockDeliver.Tell(ctx, bolts, 5))
 	// Output:
@@ -322,9 +322,9 @@ func ExampleQueues() {
 	lock := activeobject.Must(activeobject.New(system, bursts, &BurstLock{}))
 
 	ctx := context.Background()
-	first, second := burstPass.Send(ctx, lock, activeobject.None{}), burstPass.Send(ctx, lock, activeobject.None{})
-	burstRelease.Call(ctx, lock, activeobject.None{})
-	late := burstPass.Send(ctx, lock, activeobject.None{})
+	first, second := burstPass.Send(ctx, lock, nil), burstPass.Send(ctx, lock, nil)
+	burstRelease.Call(ctx, lock, nil)
+	late := burstPass.Send(ctx, lock, nil)
 	fmt.Println(first.Ready(), second.Ready(), late.Ready())
 	// Output: true true false
 }

@@ -135,7 +135,7 @@ func TestAnUndeclaredOpeningIsFoundWhereItIsChecked(t *testing.T) {
 
 func TestAKeyThatCannotBeOneFailsItsRequestAndNobodyElse(t *testing.T) {
 	typ := activeobject.NewType[dam]("dam")
-	body := func(*dam, any) (None, error) { return None{}, nil }
+	body := func(*dam, any) (None, error) { return nil, nil }
 	broken := activeobject.EntryFamily(typ, "broken", body, func(arg any) any {
 		switch arg {
 		case "panic":
@@ -149,7 +149,7 @@ func TestAKeyThatCannotBeOneFailsItsRequestAndNobodyElse(t *testing.T) {
 		}
 		return arg
 	}).WhenKey("open", func(d *dam, key any) bool { return d.level >= 0 })
-	state := activeobject.EntryFamily(typ, "of a float", func(*dam, float64) (None, error) { return None{}, nil }, func(f float64) float64 { return f }).When("wet", (*dam).wet)
+	state := activeobject.EntryFamily(typ, "of a float", func(*dam, float64) (None, error) { return nil, nil }, func(f float64) float64 { return f }).When("wet", (*dam).wet)
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, level := range []int{-1, 1} { // whether its guard holds or not
 			o := newObject(t, s, typ, &dam{level: level})
@@ -184,7 +184,7 @@ func TestAFamilyThatMakesNoSenseIsAPanicThatHelps(t *testing.T) {
 	for want, f := range map[string]func(){
 		"use WhenKey": func() { ls.stop.WhenArg("deep", (*lift).at) },
 		"without keys": func() {
-			activeobject.EntryFamily[lift, int](ls.Type, "x", func(*lift, int) (None, error) { return None{}, nil }, nil)
+			activeobject.EntryFamily[lift, int](ls.Type, "x", func(*lift, int) (None, error) { return nil, nil }, nil)
 		},
 		"by a nil func":  func() { activeobject.Opens(ls.move, ls.stop, nil) },
 		"nil family":     func() { activeobject.Opens[lift, int](ls.move, (*activeobject.Family[lift, int, int, int])(nil), same) },

@@ -33,7 +33,7 @@ func newErrands() errands {
 	return errands{
 		Type: t,
 		run: activeobject.ProcedureCtx(t, "run", func(_ *errand, ctx context.Context, f func(context.Context) error) (None, error) {
-			return None{}, f(ctx)
+			return nil, f(ctx)
 		}),
 		quick: activeobject.Procedure(t, "quick", activeobject.Put(func(_ *errand, f func()) { f() })),
 		await: activeobject.Entry(t, "await", activeobject.Do(func(*errand) {})).When("open", func(e *errand) bool {
@@ -131,7 +131,7 @@ func TestAGuardIsAskedOnceThoughThoseItLetsPassHaveBeenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	var all []<-chan outcome[None]
 	for range waiters {
-		all = append(all, awaiting(background, es.await.Send(ctx, o, None{})))
+		all = append(all, awaiting(background, es.await.Send(ctx, o, nil)))
 	}
 	waiting(t, o, es.await, waiters)
 	_, err := es.quick.Call(background, o, func() {
@@ -195,7 +195,7 @@ func TestAStopBehindAPoisonFailsThoseThatWaitAtOnce(t *testing.T) {
 	es := newErrands()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, es.Type, &errand{})
-		f := es.await.Send(background, o, None{})
+		f := es.await.Send(background, o, nil)
 		in, out := make(chan struct{}), make(chan struct{})
 		held := calling(background, o, es.run, func(context.Context) error { close(in); <-out; return nil })
 		soon(t, s.system, in)

@@ -33,9 +33,9 @@ var (
 	}).When("filled", (*cloakroom).filled)
 	_ = activeobject.Procedure(cloakrooms, "take later", func(_ *cloakroom, commit bool) (int, error) {
 		if commit {
-			return takeItem.Requeue(activeobject.None{}, activeobject.Commit)
+			return takeItem.Requeue(nil, activeobject.Commit)
 		}
-		return takeItem.Requeue(activeobject.None{})
+		return takeItem.Requeue(nil)
 	})
 	bringItems = activeobject.Procedure(cloakrooms, "bring", activeobject.Put(func(c *cloakroom, n int) { c.items += n }))
 	itemsLeft  = activeobject.Function(cloakrooms, "left", activeobject.Get(func(c *cloakroom) int { return c.items }))
@@ -109,7 +109,7 @@ func (s *senders) bring(n int) {
 
 // left returns how many items there are.
 func (s *senders) left() int {
-	n, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
+	n, err := itemsLeft.Call(context.Background(), s.o, nil)
 	require.NoError(s.t, err)
 	return n
 }

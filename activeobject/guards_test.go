@@ -40,17 +40,17 @@ func TestGuardsAreReconsideredAfterAProcedureNotAfterAFunction(t *testing.T) {
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{level: -20})
-		drained := calling(background, o, drain, None{})
+		drained := calling(background, o, drain, nil)
 		waiting(t, o, drain, 1)
 
-		before, _ := asked.Call(background, o, None{})
+		before, _ := asked.Call(background, o, nil)
 		for range 10 {
-			after, _ := asked.Call(background, o, None{})
+			after, _ := asked.Call(background, o, nil)
 			require.Equal(t, before, after, "a function had the guard asked")
 		}
 		for i := range 10 {
 			fill.Call(background, o, 1)
-			after, _ := asked.Call(background, o, None{})
+			after, _ := asked.Call(background, o, nil)
 			require.Equal(t, before+i+1, after, "a procedure has the guard asked once")
 		}
 		fill.Call(background, o, 100)
@@ -68,26 +68,26 @@ func TestAStateGuardIsAskedOncePerReconsiderationHoweverManyWait(t *testing.T) {
 		o := newObject(t, s, dams, &dam{level: -1})
 		const waiters = 1000
 		for range waiters {
-			drain.Send(background, o, None{})
+			drain.Send(background, o, nil)
 		}
 		waiting(t, o, drain, waiters)
 
-		before, _ := asked.Call(background, o, None{})
+		before, _ := asked.Call(background, o, nil)
 		fill.Call(background, o, 1) // to 0: shut still
-		after, _ := asked.Call(background, o, None{})
+		after, _ := asked.Call(background, o, nil)
 		require.Equal(t, 1, after-before, "a pass that opens nothing")
 
 		before = after
 		fill.Call(background, o, 3)
 		waiting(t, o, drain, waiters-3)
-		after, _ = asked.Call(background, o, None{})
+		after, _ = asked.Call(background, o, nil)
 		require.Equal(t, 4, after-before, "three that start, and the answer that shuts the gate again")
 	})
 }
 
 func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return None{}, nil }).WhenArg("deep enough", (*dam).reaches)
+	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
 	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
 	asked := activeobject.Function(dams, "asked", activeobject.Get(func(d *dam) int { return d.asked }))
 
@@ -99,9 +99,9 @@ func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
 		}
 		waiting(t, o, swim, waiters)
 		for range 3 {
-			before, _ := asked.Call(background, o, None{})
+			before, _ := asked.Call(background, o, nil)
 			fill.Call(background, o, 1)
-			after, _ := asked.Call(background, o, None{})
+			after, _ := asked.Call(background, o, nil)
 			require.Equal(t, waiters, after-before)
 		}
 	})
@@ -109,7 +109,7 @@ func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
 
 func TestAWaiterWhoseOwnGuardIsFalseStandsInNobodysWay(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return None{}, nil }).WhenArg("deep enough", (*dam).reaches)
+	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{level: 5})
@@ -126,7 +126,7 @@ func TestAWaiterWhoseOwnGuardIsFalseStandsInNobodysWay(t *testing.T) {
 // All of And's parts must hold; added guards are joined by and.
 func TestAddedGuardsMustAllHold(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return None{}, nil }).
+	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).
 		When("wet", (*dam).wet).
 		WhenArg("deep enough", (*dam).reaches)
 	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
@@ -146,7 +146,7 @@ func TestAddedGuardsMustAllHold(t *testing.T) {
 
 func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", func(d *dam, who string) (None, error) { d.drain(); d.note(who); return None{}, nil }).
+	drain := activeobject.Entry(dams, "drain", func(d *dam, who string) (None, error) { d.drain(); d.note(who); return nil, nil }).
 		When("wet", (*dam).wet)
 	note := activeobject.Procedure(dams, "note", activeobject.Put((*dam).note))
 	// fill opens the guard, but not before the test says so.
@@ -154,7 +154,7 @@ func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 		close(b.entered)
 		<-b.let
 		d.level++
-		return None{}, nil
+		return nil, nil
 	})
 	log := activeobject.Function(dams, "log", activeobject.Get(func(d *dam) []string { return d.log }))
 
@@ -176,7 +176,7 @@ func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 		soon(t, s.system, first)
 		soon(t, s.system, awaiting(background, waiter))
 
-		l, _ := log.Call(background, o, None{})
+		l, _ := log.Call(background, o, nil)
 		require.Equal(t, []string{"waiter", "newcomer"}, l)
 		require.Equal(t, 1, drain.Waiting(o), "the water was the waiter's")
 		o.Stop()
@@ -207,7 +207,7 @@ func newTurnstiles() (typ *activeobject.Type[turnstile], pass *activeobject.Oper
 			<-b.let
 		}
 		s.open = s.Waiting(pass) > 0
-		return None{}, nil
+		return nil, nil
 	})
 	return typ, pass, release
 }
@@ -220,7 +220,7 @@ func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 		o := newObject(t, s, typ, &turnstile{})
 		const burst, late = 50, 20
 		for range burst {
-			pass.Send(background, o, None{})
+			pass.Send(background, o, nil)
 		}
 		waiting(t, o, pass, burst)
 		b := newBrake()
@@ -228,13 +228,13 @@ func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 		soon(t, s.system, b.entered)
 		var latecomers []activeobject.Future[int]
 		for range late {
-			latecomers = append(latecomers, pass.Send(background, o, None{}))
+			latecomers = append(latecomers, pass.Send(background, o, nil))
 		}
 		require.Equal(t, burst+late, pass.Waiting(o))
 		close(b.let)
 		soon(t, s.system, released)
 		waiting(t, o, pass, late)
-		n, _ := passed.Call(background, o, None{})
+		n, _ := passed.Call(background, o, nil)
 		require.Equal(t, burst, n)
 		for _, f := range latecomers {
 			require.False(t, f.Ready())
@@ -246,7 +246,7 @@ func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 		}
 		// Nothing waits, so that a release opens for no request.
 		release.Call(background, o, nil)
-		_, err = pass.Try(background, o, None{})
+		_, err = pass.Try(background, o, nil)
 		require.ErrorIs(t, err, activeobject.ErrRefused)
 	})
 }
@@ -261,7 +261,7 @@ func TestBurstsUnderContentionLoseAndInventNobody(t *testing.T) {
 		for range callers {
 			wg.Go(func() {
 				for range rounds {
-					pass.Call(background, o, None{})
+					pass.Call(background, o, nil)
 				}
 			})
 		}
@@ -292,11 +292,11 @@ func TestTheArrivingRequestCountsItself(t *testing.T) {
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
-		require.NoError(t, soon(t, s.system, calling(background, o, alone, None{})).err)
+		require.NoError(t, soon(t, s.system, calling(background, o, alone, nil)).err)
 
-		f := nobody.Send(background, o, None{})
+		f := nobody.Send(background, o, nil)
 		require.False(t, f.Ready(), "the request did not count itself: Send")
-		c := calling(background, o, nobody, None{})
+		c := calling(background, o, nobody, nil)
 		eventually(t, "the call waits, or has returned", func() bool { return len(c) > 0 || nobody.Waiting(o) == 2 })
 		require.Empty(t, c, "the request did not count itself: Call")
 	})
@@ -310,7 +310,7 @@ func TestATryDoesNotCountItself(t *testing.T) {
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
-		_, err := nobody.Try(background, o, None{})
+		_, err := nobody.Try(background, o, nil)
 		require.NoError(t, err)
 	})
 }
@@ -331,12 +331,12 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		require.Zero(t, (&dam{}).Waiting(drain), "before New nobody waits")
 		o := newObject(t, s, dams, &dam{})
-		a, b := drain.Send(background, o, None{}), drain.Send(background, o, None{})
+		a, b := drain.Send(background, o, nil), drain.Send(background, o, nil)
 		waiting(t, o, drain, 2)
 		br := newBrake()
 		counted := calling(background, o, count, br)
 		soon(t, s.system, br.entered)
-		late := drain.Send(background, o, None{})
+		late := drain.Send(background, o, nil)
 		require.Equal(t, 3, drain.Waiting(o), "from outside, all that wait are seen")
 		close(br.let)
 		require.Equal(t, outcome[int]{2, nil}, soon(t, s.system, counted), "from inside, only those inside")
@@ -361,12 +361,12 @@ func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		require.Zero(t, (&dam{}).Joined(drain), "before New nobody waits")
 		o := newObject(t, s, dams, &dam{})
-		first, second := drain.Send(background, o, None{}), drain.Send(background, o, None{})
+		first, second := drain.Send(background, o, nil), drain.Send(background, o, nil)
 		waiting(t, o, drain, 2)
 		br := newBrake()
 		counted := calling(background, o, count, br)
 		soon(t, s.system, br.entered)
-		late := drain.Send(background, o, None{})
+		late := drain.Send(background, o, nil)
 		require.True(t, first.Withdraw())
 		close(br.let)
 		require.Equal(t, outcome[int]{21, nil}, soon(t, s.system, counted), "who comes while a body runs is outside")
@@ -388,11 +388,11 @@ func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
 		ctx, cancel := context.WithCancel(background)
-		h := calling(ctx, o, high, None{})
+		h := calling(ctx, o, high, nil)
 		waiting(t, o, high, 1)
-		h2 := high.Send(background, o, None{})
+		h2 := high.Send(background, o, nil)
 		waiting(t, o, high, 2)
-		l := calling(background, o, low, None{})
+		l := calling(background, o, low, nil)
 		waiting(t, o, low, 1)
 		cancel()
 		require.ErrorIs(t, soon(t, s.system, h).err, context.Canceled)
@@ -412,11 +412,11 @@ func TestWhoComesLastRunsThoseWhomThatLetsIn(t *testing.T) {
 
 	s := &scene{system: newSystem(t)} // whose bodies run on the goroutines of callers
 	o := newObject(t, s, dams, &dam{})
-	first := calling(background, o, meet, None{})
+	first := calling(background, o, meet, nil)
 	waiting(t, o, meet, 1)
-	second := calling(background, o, meet, None{})
+	second := calling(background, o, meet, nil)
 	waiting(t, o, meet, 2)
-	last, err := meet.Call(background, o, None{})
+	last, err := meet.Call(background, o, nil)
 	require.NoError(t, err)
 	require.Equal(t, goroutine(), last)
 	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, first), "nobody is woken to run")

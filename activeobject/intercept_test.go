@@ -79,7 +79,7 @@ func TestTheContextFollowsARequestThatWaits(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		tr := &trail{}
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(tr.named("a")))
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		ts.fill.Call(background, o, 1)
 		require.NoError(t, soon(t, s.system, drained).err)
@@ -212,11 +212,11 @@ func TestDoneIsCalledOnceHoweverARequestEnds(t *testing.T) {
 			if i%2 == 0 {
 				ctx = background
 			}
-			all.Go(func() { ts.drain.Call(ctx, o, None{}) })
-			ts.drain.Send(ctx, o, None{})
-			ts.drain.Tell(ctx, o, None{})
-			ts.drain.Begin(ctx, o, None{})
-			ts.drain.Try(ctx, o, None{})
+			all.Go(func() { ts.drain.Call(ctx, o, nil) })
+			ts.drain.Send(ctx, o, nil)
+			ts.drain.Tell(ctx, o, nil)
+			ts.drain.Begin(ctx, o, nil)
+			ts.drain.Try(ctx, o, nil)
 			s.system.Actors().Root.Send(o.PID(), &actor.Invoke{Operation: "drain"})
 		}
 		cancel()

@@ -21,7 +21,7 @@ type clerk struct{ letters int }
 var (
 	clerks  = activeobject.NewType[clerk]("clerk")
 	clerkDo = activeobject.ProcedureCtx(clerks, "do", func(_ *clerk, ctx context.Context, f func(context.Context) error) (activeobject.None, error) {
-		return activeobject.None{}, f(ctx)
+		return nil, f(ctx)
 	})
 	clerkRead = activeobject.Entry(clerks, "read", activeobject.Do(func(c *clerk) { c.letters-- })).When("has letters", func(c *clerk) bool { return c.letters > 0 })
 	clerkPost = activeobject.Procedure(clerks, "post", activeobject.Do(func(c *clerk) { c.letters++ }))
@@ -107,17 +107,17 @@ func TestABodyOnAFixedPoolMayWaitForAGuardThatAnotherOneOpens(t *testing.T) {
 	onFixedPools(t, 1, func(t *testing.T, hire func() *activeobject.Object[clerk]) {
 		reader, writer, letters := hire(), hire(), hire()
 		read := clerkDo.Send(t.Context(), reader, func(ctx context.Context) error {
-			_, err := clerkRead.Call(ctx, letters, activeobject.None{})
+			_, err := clerkRead.Call(ctx, letters, nil)
 			return err
 		})
 		synctest.Wait()
 		require.NoError(t, have(t.Context(), writer, func(ctx context.Context) error {
-			_, err := clerkPost.Send(ctx, letters, activeobject.None{}).Await(ctx)
+			_, err := clerkPost.Send(ctx, letters, nil).Await(ctx)
 			return err
 		}))
 		_, err := read.Await(t.Context())
 		require.NoError(t, err)
-		_, err = clerkPost.Call(t.Context(), letters, activeobject.None{})
+		_, err = clerkPost.Call(t.Context(), letters, nil)
 		require.NoError(t, err)
 	})
 }
@@ -126,7 +126,7 @@ func TestNoMoreBodiesRunOnAFixedPoolThanThereAreThreadsButThoseThatWait(t *testi
 	onFixedPools(t, 2, func(t *testing.T, hire func() *activeobject.Object[clerk]) {
 		letters, running := hire(), atomic.Int32{}
 		wait := func(ctx context.Context) error {
-			_, err := clerkRead.Call(ctx, letters, activeobject.None{})
+			_, err := clerkRead.Call(ctx, letters, nil)
 			return err
 		}
 		leave := func(ctx context.Context) error { // a goroutine behind that waits
@@ -168,7 +168,7 @@ func TestNoMoreBodiesRunOnAFixedPoolThanThereAreThreadsButThoseThatWait(t *testi
 		require.Equal(t, 4, clerkRead.Waiting(letters))
 		work()
 		for range 4 {
-			_, err := clerkPost.Call(t.Context(), letters, activeobject.None{})
+			_, err := clerkPost.Call(t.Context(), letters, nil)
 			require.NoError(t, err)
 		}
 		over(waiting)
@@ -185,14 +185,14 @@ func TestNoGoroutineStandsInForThreadsThatAreNotLent(t *testing.T) {
 		}
 		letters := hire()
 		first := clerkDo.Send(t.Context(), hire(activeobject.On(own)), func(ctx context.Context) error {
-			_, err := clerkRead.Call(ctx, letters, activeobject.None{})
+			_, err := clerkRead.Call(ctx, letters, nil)
 			return err
 		})
 		synctest.Wait()
-		second := clerkPost.Send(t.Context(), hire(activeobject.On(own)), activeobject.None{})
+		second := clerkPost.Send(t.Context(), hire(activeobject.On(own)), nil)
 		synctest.Wait()
 		require.False(t, second.Ready(), "the only thread is taken")
-		_, err := clerkPost.Call(t.Context(), letters, activeobject.None{})
+		_, err := clerkPost.Call(t.Context(), letters, nil)
 		require.NoError(t, err)
 		_, err = first.Await(t.Context())
 		require.NoError(t, err)

@@ -211,7 +211,7 @@ func hold[T any](typ *activeobject.Type[T]) *activeobject.Operation[T, *brake, N
 	return activeobject.ProcedureCtx(typ, "hold", func(_ *T, _ context.Context, b *brake) (None, error) {
 		close(b.entered)
 		<-b.let
-		return None{}, nil
+		return nil, nil
 	})
 }
 

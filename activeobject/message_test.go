@@ -69,8 +69,8 @@ func TestAMessageIsARequestLikeAnyOther(t *testing.T) {
 			value, err := ask(t, s, o.PID(), &actor.Invoke{Operation: drain.Name()})
 			require.Equal(t, outcome[any]{1, nil}, outcome[any]{value, err})
 			value, err = ask(t, s, o.PID(), &actor.Invoke{Operation: "fill", Argument: 1})
-			require.Equal(t, outcome[any]{None{}, nil}, outcome[any]{value, err})
-			value, err = ask(t, s, o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: None{}})
+			require.Equal(t, outcome[any]{nil, nil}, outcome[any]{value, err})
+			value, err = ask(t, s, o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: nil})
 			require.Equal(t, outcome[any]{2, nil}, outcome[any]{value, err})
 			s.system.Actors().Root.Send(o.PID(), &actor.Invoke{Operation: "fill", Argument: 5})
 			s.system.Actors().Root.Send(o.PID(), &actor.Invoke{Operation: drain.Name()})
@@ -84,10 +84,10 @@ func TestAMessageWaitsForItsGuard(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
-			f := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: None{}}, patience)
+			f := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: nil}, patience)
 			waiting(t, o, drain, 1)
 			value, err := ask(t, s, o.PID(), &actor.Invoke{Operation: "fill", Argument: 1})
-			require.Equal(t, outcome[any]{None{}, nil}, outcome[any]{value, err})
+			require.Equal(t, outcome[any]{nil, nil}, outcome[any]{value, err})
 			answer, err := f.Result()
 			require.NoError(t, err)
 			require.Equal(t, &actor.Reply{Value: 1}, answer)
@@ -248,7 +248,7 @@ func TestAWatcherHearsOfTheEndAfterTheLastBody(t *testing.T) {
 				o := newObject(t, s, ts.Type, &dam{})
 				pid := o.PID()
 				heard := watch(t, s, pid)
-				waits := calling(background, o, ts.drain, None{})
+				waits := calling(background, o, ts.drain, nil)
 				waiting(t, o, ts.drain, 1)
 				b := newBrake()
 				held := calling(background, o, ts.hold, b)
@@ -277,12 +277,12 @@ func TestPoisonServesWhatCanStartAndFailsTheRest(t *testing.T) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
 			heard := watch(t, s, o.PID())
-			inside := calling(background, o, drain, None{})
+			inside := calling(background, o, drain, nil)
 			waiting(t, o, drain, 1)
 			release := braked(t, s, o, ts.hold)
 			var outside []<-chan outcome[int]
 			for i := range 3 {
-				outside = append(outside, calling(background, o, drain, None{}))
+				outside = append(outside, calling(background, o, drain, nil))
 				waiting(t, o, drain, i+2)
 			}
 			filled := calling(background, o, ts.fill, 2)

@@ -23,7 +23,7 @@ type shops struct {
 
 func newShops() shops {
 	t := activeobject.NewType[shop]("shop")
-	do := func(_ *shop, f func()) (None, error) { f(); return None{}, nil }
+	do := func(_ *shop, f func()) (None, error) { f(); return nil, nil }
 	return shops{
 		Type:  t,
 		do:    activeobject.Procedure(t, "do", do),

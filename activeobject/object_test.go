@@ -74,7 +74,7 @@ func TestTagsOfTypesAreNotUsedUpByObjects(t *testing.T) {
 	for _, options := range [][]Option{{}, {Counted()}, {Counted(), Rotating()}} {
 		types.Store(uint64(base.tag) - 1) // what a counter of 32 bits comes to in the end
 		for range 3 {
-			_, err := enter.Try(t.Context(), Must(New(system, derived, new(bool), options...)), None{})
+			_, err := enter.Try(t.Context(), Must(New(system, derived, new(bool), options...)), nil)
 			require.ErrorIs(t, err, ErrRefused)
 		}
 	}
@@ -97,11 +97,11 @@ func TestTypesWithoutATagWork(t *testing.T) {
 		o, p := Must(New(system, one, &n, options...)), Must(New(system, other, new(int), options...))
 		require.NotSame(t, o.class, p.class)
 		for range 3 {
-			_, err := inc.Call(t.Context(), o, None{})
+			_, err := inc.Call(t.Context(), o, nil)
 			require.NoError(t, err)
-			_, err = inc.Call(t.Context(), p, None{})
+			_, err = inc.Call(t.Context(), p, nil)
 			require.IsType(t, &TypeError{}, err)
-			_, err = dec.Call(t.Context(), o, None{})
+			_, err = dec.Call(t.Context(), o, nil)
 			require.IsType(t, &TypeError{}, err)
 		}
 		require.Equal(t, 3, n)

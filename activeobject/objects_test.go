@@ -43,10 +43,10 @@ func TestCounter(t *testing.T) {
 			})
 		}
 		all.Wait()
-		n, err := counterValue.Call(background, visits, None{})
+		n, err := counterValue.Call(background, visits, nil)
 		require.NoError(t, err)
 		require.Equal(t, 800, n)
-		_, err = counterReset.Call(background, visits, None{})
+		_, err = counterReset.Call(background, visits, nil)
 		require.NoError(t, err)
 	})
 }
@@ -99,7 +99,7 @@ func (a SharedAccount) Deposit(ctx context.Context, amount int64) (balance int64
 }
 
 func (a SharedAccount) Balance(ctx context.Context) (int64, error) {
-	return accountBalance.Call(ctx, a.object, None{})
+	return accountBalance.Call(ctx, a.object, nil)
 }
 
 func TestAccount(t *testing.T) {
@@ -176,7 +176,7 @@ func TestBuffer(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		words := newObject(t, s, wordBuffers.Type, &Buffer[string]{capacity: 1})
 		wordBuffers.Put.Call(background, words, "hello")
-		word, err := wordBuffers.Take.Call(background, words, None{})
+		word, err := wordBuffers.Take.Call(background, words, nil)
 		require.NoError(t, err)
 		require.Equal(t, "hello", word)
 
@@ -194,7 +194,7 @@ func TestBuffer(t *testing.T) {
 		for range producers {
 			all.Go(func() {
 				for range items {
-					n, _ := numberBuffers.Take.Call(background, numbers, None{})
+					n, _ := numberBuffers.Take.Call(background, numbers, nil)
 					taken <- n
 				}
 			})
@@ -296,14 +296,14 @@ func TestBurstLock(t *testing.T) {
 		for range 3 {
 			var burst []<-chan outcome[None]
 			for range 10 {
-				burst = append(burst, calling(background, lock, burstPass, None{}))
+				burst = append(burst, calling(background, lock, burstPass, nil))
 			}
 			waiting(t, lock, burstPass, 10)
-			burstRelease.Call(background, lock, None{})
+			burstRelease.Call(background, lock, nil)
 			for _, c := range burst {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			_, err := burstPass.Try(background, lock, None{})
+			_, err := burstPass.Try(background, lock, nil)
 			require.ErrorIs(t, err, activeobject.ErrRefused, "the burst is over")
 		}
 	})
@@ -350,7 +350,7 @@ func TestBarrier(t *testing.T) {
 					mu.Lock()
 					arrived[round]++
 					mu.Unlock()
-					barrierArrive.Call(background, barrier, None{})
+					barrierArrive.Call(background, barrier, nil)
 					mu.Lock()
 					left[round]++
 					if arrived[round] != parties {
@@ -438,16 +438,16 @@ func init() {
 func TestSurgery(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		surgery := newObject(t, s, surgeries, &Surgery{})
-		n, err := surgeryEnter.Call(background, surgery, None{})
+		n, err := surgeryEnter.Call(background, surgery, nil)
 		require.NoError(t, err)
 		require.Zero(t, n)
 		var patients []activeobject.Future[int]
 		for range 3 {
-			patients = append(patients, surgeryEnter.Send(background, surgery, None{}))
+			patients = append(patients, surgeryEnter.Send(background, surgery, nil))
 		}
 		waiting(t, surgery, surgeryEnter, 3)
 		for i, p := range patients {
-			surgeryNext.Call(background, surgery, None{})
+			surgeryNext.Call(background, surgery, nil)
 			require.Equal(t, outcome[int]{2 - i, nil}, soon(t, s.system, awaiting(background, p)))
 		}
 	})

@@ -32,7 +32,7 @@ func TestAnObserverIsToldOfArrivalsStartsEndsAndWithdrawals(t *testing.T) {
 		var futures []activeobject.Future[int]
 		for i := range 3 {
 			arrived := observed(o, func(l activeobject.Load) bool { return l.Waiting == i+1 })
-			futures = append(futures, ts.drain.Send(background, o, None{}))
+			futures = append(futures, ts.drain.Send(background, o, nil))
 			soon(t, s.system, arrived)
 		}
 		gone := observed(o, func(l activeobject.Load) bool { return l == activeobject.Load{Running: 1, Waiting: 2} })
@@ -52,7 +52,7 @@ func TestAnObserverThatComesWhileTheFastPathHasTheObjectSeesItsEnd(t *testing.T)
 	block := activeobject.Procedure(typ, "block", func(_ *dam, b *brake) (None, error) {
 		close(b.entered)
 		<-b.let
-		return None{}, nil
+		return nil, nil
 	})
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &dam{})
@@ -85,7 +85,7 @@ func TestWhatAnObserverIsToldIsTrue(t *testing.T) {
 		for range callers {
 			all.Go(func() {
 				for range calls {
-					ts.drain.Call(background, o, None{})
+					ts.drain.Call(background, o, nil)
 				}
 			})
 			all.Go(func() {

@@ -185,10 +185,10 @@ func Get[T, R any](body func(*T) R) func(*T, None) (R, error) {
 
 // Put adapts a method that returns nothing to the form of a body.
 func Put[T, A any](body func(*T, A)) func(*T, A) (None, error) {
-	return func(s *T, a A) (None, error) { body(s, a); return None{}, nil }
+	return func(s *T, a A) (None, error) { body(s, a); return nil, nil }
 }
 
 // Do adapts a method that takes and returns nothing to the form of a body.
 func Do[T any](body func(*T)) func(*T, None) (None, error) {
-	return func(s *T, _ None) (None, error) { body(s); return None{}, nil }
+	return func(s *T, _ None) (None, error) { body(s); return nil, nil }
 }

@@ -34,7 +34,7 @@ func newLedgers() ledgers {
 		hold: hold(t),
 		a:    activeobject.Procedure(t, "a", activeobject.Put((*ledger).write)),
 		b:    activeobject.Entry(t, "b", activeobject.Put((*ledger).write)).When("always", always),
-		c: activeobject.EntryCtx(t, "c", func(l *ledger, _ context.Context, who string) (None, error) { l.write(who); return None{}, nil }).
+		c: activeobject.EntryCtx(t, "c", func(l *ledger, _ context.Context, who string) (None, error) { l.write(who); return nil, nil }).
 			WhenArg("always", func(*ledger, string) bool { return true }),
 		read: activeobject.Function(t, "read", activeobject.Get(func(l *ledger) []string { return slices.Clone(l.log) })),
 	}
@@ -62,7 +62,7 @@ func (l ledgers) order(t *testing.T, s *scene, requests []string, options ...act
 	for _, c := range results {
 		require.NoError(t, soon(t, s.system, c).err)
 	}
-	log, err := l.read.Call(background, o, None{})
+	log, err := l.read.Call(background, o, nil)
 	require.NoError(t, err)
 	return log
 }

@@ -22,11 +22,11 @@ func TestCallsPassThoseThatWaitForRoomOnTheFastPath(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		var all []<-chan outcome[None]
 		for i := range 5 {
-			all = append(all, calling(ctx, o, ss.drain, None{}))
+			all = append(all, calling(ctx, o, ss.drain, nil))
 			waitingAny(t, o, i+1)
 		}
 		call := func() {
-			_, err := ss.touch.Call(background, o, None{})
+			_, err := ss.touch.Call(background, o, nil)
 			require.NoError(t, err)
 		}
 		call() // what has observed the object is gone
@@ -36,7 +36,7 @@ func TestCallsPassThoseThatWaitForRoomOnTheFastPath(t *testing.T) {
 		}
 		require.Equal(t, before, o.Explain().Step, "bound %d", bound)
 
-		_, err := ss.fill.Call(background, o, None{})
+		_, err := ss.fill.Call(background, o, nil)
 		require.NoError(t, err)
 		require.NoError(t, soon(t, system, all[0]).err, "the first starts when it can")
 		cancel()
@@ -62,28 +62,28 @@ func TestNoneThatWaitsForRoomIsForgotten(t *testing.T) {
 					for n := range turns {
 						if i%4 == 3 && n%2 == 0 { // gives up at some time
 							ctx, cancel := context.WithCancel(background)
-							c := calling(ctx, o, ss.drain, None{})
+							c := calling(ctx, o, ss.drain, nil)
 							cancel()
 							if (<-c).err != nil {
 								continue
 							}
-						} else if _, err := ss.drain.Call(background, o, None{}); err != nil {
+						} else if _, err := ss.drain.Call(background, o, nil); err != nil {
 							t.Error(err)
 						}
-						if _, err := ss.fill.Call(background, o, None{}); err != nil {
+						if _, err := ss.fill.Call(background, o, nil); err != nil {
 							t.Error(err)
 						}
 					}
 				})
 			}
 			for range 3 {
-				_, err := ss.fill.Call(background, o, None{})
+				_, err := ss.fill.Call(background, o, nil)
 				require.NoError(t, err)
 			}
 			done := make(chan None, 1)
-			go func() { wg.Wait(); done <- None{} }()
+			go func() { wg.Wait(); done <- nil }()
 			soon(t, s.system, done)
-			level, err := ss.level.Call(background, o, None{})
+			level, err := ss.level.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Equal(t, 3, level, "bound %d", bound)
 			require.Empty(t, o.Explain().Waiting)
@@ -136,9 +136,9 @@ func TestExplainingIdleObjectsTakesNoRoom(t *testing.T) {
 	for i := range objects {
 		o := activeobject.Must(activeobject.New(system, ls.Type, new(int)))
 		if i%2 == 0 {
-			c := calling(background, o, ls.drain, None{})
+			c := calling(background, o, ls.drain, nil)
 			waitingAny(t, o, 1)
-			_, err := ls.fill.Call(background, o, None{})
+			_, err := ls.fill.Call(background, o, nil)
 			require.NoError(t, err)
 			require.NoError(t, soon(t, system, c).err)
 		}

@@ -36,7 +36,7 @@ func newBays() bays {
 	return bays{
 		Type: t,
 		run: activeobject.ProcedureCtx(t, "run", func(_ *bay, ctx context.Context, f func(context.Context) error) (None, error) {
-			return None{}, f(ctx)
+			return nil, f(ctx)
 		}),
 		touch:   activeobject.Procedure(t, "touch", activeobject.Get(func(b *bay) int { b.served++; return b.served })),
 		acquire: activeobject.Entry(t, "acquire", activeobject.Put(func(b *bay, n int) { b.free -= n })).WhenArg("enough", func(b *bay, n int) bool { return b.free >= n }),
@@ -64,11 +64,11 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
 			for name, ask := range map[string]func(ctx context.Context, o *activeobject.Object[bay]) error{
 				"call": func(ctx context.Context, o *activeobject.Object[bay]) error {
-					_, err := bs.touch.Call(ctx, o, None{})
+					_, err := bs.touch.Call(ctx, o, nil)
 					return err
 				},
 				"await": func(ctx context.Context, o *activeobject.Object[bay]) error {
-					_, err := bs.touch.Send(ctx, o, None{}).Await(ctx)
+					_, err := bs.touch.Send(ctx, o, nil).Await(ctx)
 					return err
 				},
 			} {
@@ -88,7 +88,7 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 				ready.Wait()
 				for _, o := range []*activeobject.Object[bay]{a, b} {
 					for range 2 {
-						bs.touch.Send(background, o, None{})
+						bs.touch.Send(background, o, nil)
 					}
 					waiting(t, o, bs.touch, 2)
 				}
@@ -102,7 +102,7 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 				}
 				require.NotZero(t, failed, "somebody was told")
 				for _, o := range []*activeobject.Object[bay]{a, b} {
-					require.NoError(t, soon(t, s.system, calling(background, o, bs.touch, None{})).err, "it goes on")
+					require.NoError(t, soon(t, s.system, calling(background, o, bs.touch, nil)).err, "it goes on")
 				}
 			}
 		}
@@ -115,8 +115,8 @@ func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, bs.Type, &bay{})
 		// Each has ended before its result is waited for.
-		future, ticket := bs.touch.Send(background, o, None{}), bs.touch.Begin(background, o, None{})
-		message := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "touch", Argument: None{}}, patience)
+		future, ticket := bs.touch.Send(background, o, nil), bs.touch.Begin(background, o, nil)
+		message := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "touch", Argument: nil}, patience)
 		eventually(t, "all are answered", func() bool {
 			n := 0
 			o.View(background, func(b *bay) error { n = b.served; return nil })
@@ -132,10 +132,10 @@ func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 		go func() {
 			n := 0
 			for range 2000 {
-				if _, err := bs.touch.Send(background, o, None{}).Await(background); err == nil {
+				if _, err := bs.touch.Send(background, o, nil).Await(background); err == nil {
 					n++
 				}
-				ticket := bs.touch.Begin(background, o, None{})
+				ticket := bs.touch.Begin(background, o, nil)
 				runtime.Gosched()
 				if _, err := ticket.Await(background); err == nil {
 					n++
@@ -171,18 +171,18 @@ func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) 
 			if n := drops.Add(1); n == rounds {
 				close(over)
 			} else if n < rounds {
-				actor.Then(bs.touch.Send(background, o, None{}), again)
+				actor.Then(bs.touch.Send(background, o, nil), again)
 			}
 			return 0, nil
 		}
 		for range 2 {
-			actor.Then(bs.touch.Send(background, o, None{}), again)
+			actor.Then(bs.touch.Send(background, o, nil), again)
 		}
 		soon(t, s.system, over)
 		require.Less(t, deepest.Load(), int64(1000))
 		require.Equal(t, 1, bs.touch.Waiting(o))
 		leave()
-		served, err := bs.touch.Call(background, o, None{})
+		served, err := bs.touch.Call(background, o, nil)
 		require.NoError(t, err)
 		require.Equal(t, 2, served, "it served the one that waited, and is the same as before")
 		require.EqualValues(t, rounds, bs.touch.Stats(o).Refusals)
@@ -202,7 +202,7 @@ func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 			go func() {
 				for range rounds {
 					_, err := bs.run.Call(background, desk, func(ctx context.Context) error {
-						first, second := bs.touch.Send(ctx, bank, None{}), bs.touch.Send(ctx, bank, None{})
+						first, second := bs.touch.Send(ctx, bank, nil), bs.touch.Send(ctx, bank, nil)
 						_, err := bs.acquire.Call(ctx, bank, 2)
 						_, err2 := bs.release.Call(ctx, bank, 1)
 						_, err3 := bs.release.Call(ctx, bank, 1)
@@ -240,13 +240,13 @@ func TestBusyObjectsDelayNobodyElse(t *testing.T) {
 		for range 50 {
 			busy := newObject(t, s, bs.Type, &bay{})
 			bs.occupied(t, s, busy)
-			left = append(left, calling(ctx, busy, bs.touch, None{}))
+			left = append(left, calling(ctx, busy, bs.touch, nil))
 			waiting(t, busy, bs.touch, 1)
 		}
 		free := newObject(t, s, bs.Type, &bay{})
 		for range 20 {
-			require.NoError(t, soon(t, s.system, calling(background, free, bs.touch, None{})).err)
-			require.NoError(t, soon(t, s.system, awaiting(background, bs.touch.Send(background, free, None{}))).err)
+			require.NoError(t, soon(t, s.system, calling(background, free, bs.touch, nil)).err)
+			require.NoError(t, soon(t, s.system, awaiting(background, bs.touch.Send(background, free, nil))).err)
 			require.NoError(t, soon(t, s.system, calling(background, free, bs.run, func(context.Context) error { return nil })).err)
 		}
 		cancel()
@@ -264,11 +264,11 @@ func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 			o := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(10, overflow), activeobject.Counted())
 			var all []<-chan outcome[None]
 			for i := range 10 {
-				all = append(all, calling(background, o, bs.never, None{}))
+				all = append(all, calling(background, o, bs.never, nil))
 				waiting(t, o, bs.never, i+1)
 			}
 			if overflow == activeobject.Wait {
-				all = append(all, calling(background, o, bs.never, None{}))
+				all = append(all, calling(background, o, bs.never, nil))
 				waiting(t, o, bs.never, 11)
 			}
 			require.NoError(t, o.Do(background, func(*bay) error { return nil }))
@@ -325,9 +325,9 @@ func TestWhoHasBeenAnsweredWaitsForNobody(t *testing.T) {
 		for range 100 {
 			a, b := newObject(t, s, bs.Type, &bay{}), newObject(t, s, bs.Type, &bay{})
 			leave := bs.occupied(t, s, b)
-			asks := calling(background, a, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, b, None{}); return err })
+			asks := calling(background, a, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, b, nil); return err })
 			waiting(t, b, bs.touch, 1)
-			back := calling(background, b, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, a, None{}); return err })
+			back := calling(background, b, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, a, nil); return err })
 			waiting(t, b, bs.run, 1)
 			leave()
 			require.NoError(t, soon(t, s.system, asks).err)
@@ -343,10 +343,10 @@ func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 	const bound, stream = 4, 30
 	type quay struct{ log []string }
 	typ := activeobject.NewType[quay]("quay")
-	write := func(q *quay, who string) (None, error) { q.log = append(q.log, who); return None{}, nil }
+	write := func(q *quay, who string) (None, error) { q.log = append(q.log, who); return nil, nil }
 	land := activeobject.EntryFamily(typ, "land", write, func(who string) string { return who[:1] }).WhenKey("there", func(*quay, string) bool { return true })
 	other := activeobject.Procedure(typ, "other", write)
-	block := activeobject.ProcedureCtx(typ, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return None{}, nil })
+	block := activeobject.ProcedureCtx(typ, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return nil, nil })
 	loved := func(c *activeobject.Candidate) bool { return c.Argument != "unloved" }
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, policy := range map[string]activeobject.Option{

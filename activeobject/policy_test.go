@@ -80,7 +80,7 @@ func (l ledgers) served(t *testing.T, s *scene, all []wish, options ...activeobj
 			errs[who] = err
 		}
 	}
-	log, err := l.read.Call(background, o, None{})
+	log, err := l.read.Call(background, o, nil)
 	require.NoError(t, err, "the object goes on")
 	require.Empty(t, o.Explain().Waiting)
 	return log, errs
@@ -142,7 +142,7 @@ func TestAPriorityCanBeChangedWhileTheRequestWaits(t *testing.T) {
 		require.ErrorAs(t, future.SetPriority(1), &none, "it has ended")
 		require.ErrorAs(t, actor.Settled(0, nil).SetPriority(1), &none)
 		require.ErrorAs(t, new(activeobject.Future[int]).SetPriority(1), &none)
-		log, _ := l.read.Call(background, o, None{})
+		log, _ := l.read.Call(background, o, nil)
 		require.Equal(t, []string{"b3", "c4", "a1", "a2"}, log)
 	})
 }
@@ -206,7 +206,7 @@ func TestADeadlineThatHasPassedIsItsErrorAndNothingElse(t *testing.T) {
 		require.ErrorIs(t, l.a.Tell(late, o, "a2"), context.DeadlineExceeded)
 		require.Equal(t, before, o.Explain().Step)
 		release()
-		log, err := l.read.Call(background, o, None{})
+		log, err := l.read.Call(background, o, nil)
 		require.NoError(t, err)
 		require.Empty(t, log)
 	})
@@ -290,7 +290,7 @@ func TestChoosingIsOfferedOnlyThoseThatMayStart(t *testing.T) {
 			offered = append(offered, names)
 			return 0
 		}))
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, o, ts.hold)
 		filled := awaiting(background, ts.fill.Send(background, o, 1))
@@ -452,7 +452,7 @@ func TestUnderNoPolicyDoesAStreamStarveAWaiterBeyondTheBound(t *testing.T) {
 			for _, c := range results {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			log, err := l.read.Call(background, o, None{})
+			log, err := l.read.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Len(t, log, stream+1)
 			require.LessOrEqual(t, slices.Index(log, "c"), bound, "%s: %v", name, log)
@@ -559,7 +559,7 @@ func TestAHeadOfLineOfAGuardOverTheStateChangesNothing(t *testing.T) {
 		o := newObject(t, s, typ, &dam{})
 		var all []<-chan outcome[None]
 		for i := range 3 {
-			all = append(all, calling(background, o, drain, None{}))
+			all = append(all, calling(background, o, drain, nil))
 			waiting(t, o, drain, i+1)
 		}
 		fill.Call(background, o, 0)
@@ -624,7 +624,7 @@ func TestNobodyIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
 					require.ErrorIs(t, err, context.Canceled)
 				}
 			}
-			log, err := l.read.Call(background, o, None{})
+			log, err := l.read.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Len(t, log, ran, name)
 			slices.SortFunc(log, cmp.Compare)

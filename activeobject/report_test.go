@@ -28,10 +28,10 @@ func newFuses() *fuses {
 	t := activeobject.NewType[fuse]("fuse")
 	return &fuses{
 		Type:  t,
-		light: activeobject.Procedure(t, "light", func(_ *fuse, f func()) (None, error) { f(); return None{}, nil }),
-		enter: activeobject.Entry(t, "enter", func(*fuse, func()) (None, error) { return None{}, nil }).
+		light: activeobject.Procedure(t, "light", func(_ *fuse, f func()) (None, error) { f(); return nil, nil }),
+		enter: activeobject.Entry(t, "enter", func(*fuse, func()) (None, error) { return nil, nil }).
 			WhenArg("dry", func(_ *fuse, f func()) bool { f(); return true }),
-		wait: activeobject.Entry(t, "wait", func(*fuse, func()) (None, error) { return None{}, nil }).
+		wait: activeobject.Entry(t, "wait", func(*fuse, func()) (None, error) { return nil, nil }).
 			When("hot", func(f *fuse) bool {
 				if f.hot {
 					burn()
@@ -75,7 +75,7 @@ func (l *logged) WithGroup(string) slog.Handler                    { return l }
 // entries returns what was logged until the system has been closed.
 func (l *logged) entries(t *testing.T, system *actor.System) []entry {
 	t.Helper()
-	closed := async(func() (None, error) { return None{}, system.Close(background) })
+	closed := async(func() (None, error) { return nil, system.Close(background) })
 	require.NoError(t, soon(t, system, closed).err)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -200,7 +200,7 @@ func TestAMessageEntersAgainWhereACallWouldBeACircle(t *testing.T) {
 	})
 	var self atomic.Pointer[activeobject.Object[relay]]
 	again := activeobject.ProcedureCtx(relays, "again", func(_ *relay, ctx context.Context, _ None) (int, error) {
-		return echoes.Call(ctx, self.Load(), None{})
+		return echoes.Call(ctx, self.Load(), nil)
 	})
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, relays, &relay{})
@@ -215,11 +215,11 @@ func TestAMessageEntersAgainWhereACallWouldBeACircle(t *testing.T) {
 		for i := range 20 {
 			got := soon(t, s.system, calling(background, o, ask, errand{s, via}))
 			require.Equal(t, outcome[any]{"gone", nil}, got)
-			eventually(t, "the echo has run", func() bool { n, _ := echoes.Call(background, o, None{}); return n == i+1 })
+			eventually(t, "the echo has run", func() bool { n, _ := echoes.Call(background, o, nil); return n == i+1 })
 		}
 		// With the context handed on the circle is named, also when it begins by message.
 		var deadlock *activeobject.DeadlockError
-		_, err := again.Call(background, o, None{})
+		_, err := again.Call(background, o, nil)
 		require.ErrorAs(t, err, &deadlock)
 		_, err = actor.Ask[int](background, s.system, o.PID(), "again", nil)
 		require.ErrorAs(t, err, &deadlock)
@@ -247,7 +247,7 @@ func TestShutdownLetsAnObjectCallThoseThatWereThereBeforeIt(t *testing.T) {
 				if b.byString {
 					return actor.Ask[int](ctx, s.system, b.seat.PID(), "drain", nil)
 				}
-				return ts.drain.Call(ctx, b.seat, None{})
+				return ts.drain.Call(ctx, b.seat, nil)
 			})
 			seat := newObject(t, s, ts.Type, &dam{level: 9})
 			customer := newObject(t, s, book, &order{})
@@ -274,7 +274,7 @@ func TestShutdownLetsAnObjectCallThoseThatWereThereBeforeIt(t *testing.T) {
 				require.Equal(t, outcome[int]{i + 1, nil}, soon(t, s.system, c))
 			}
 			require.NoError(t, soon(t, s.system, down))
-			_, err := ts.drain.Call(background, seat, None{})
+			_, err := ts.drain.Call(background, seat, nil)
 			requireStopped(t, seat.Name(), err)
 			if addressed { // the actors have ended, too
 				for _, pid := range []*actor.PID{seat.PID(), customer.PID()} {
@@ -292,10 +292,10 @@ func TestShutdownStopsWhatIsLeftWhenItsContextEnds(t *testing.T) {
 		o := newObject(t, s, ts.Type, &dam{})
 		other := newObject(t, s, ts.Type, &dam{})
 		other.PID()
-		waits := calling(background, o, ts.drain, None{})
+		waits := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, other, ts.hold)
-		behind := calling(background, other, ts.drain, None{})
+		behind := calling(background, other, ts.drain, nil)
 		waiting(t, other, ts.drain, 1)
 		ctx, cancel := context.WithCancel(background)
 		down := make(chan error, 1)
@@ -385,8 +385,8 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 			for range n {
 				s.system.Request(ctx, pid, &actor.Invoke{Operation: "drain"})
 				s.system.Request(background, pid, &actor.Invoke{Operation: "runs"})
-				ts.runs.Begin(background, o, None{})
-				ts.drain.Begin(ctx, o, None{})
+				ts.runs.Begin(background, o, nil)
+				ts.drain.Begin(ctx, o, nil)
 			}
 			cancel()
 			waiting(t, o, ts.drain, 0)

@@ -466,7 +466,7 @@ func TestTheResultOfATargetMustFit(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ds.Type, &desk{})
 		for name, way := range ways(ds.do, o) {
-			_, err := way(background, func(*desk) (int, error) { _, err := ds.text.Requeue(None{}); return 0, err })
+			_, err := way(background, func(*desk) (int, error) { _, err := ds.text.Requeue(nil); return 0, err })
 			var wrong *activeobject.BadRequeueError
 			require.ErrorAs(t, err, &wrong, name)
 			_, err = way(background, func(*desk) (int, error) {
@@ -475,7 +475,7 @@ func TestTheResultOfATargetMustFit(t *testing.T) {
 			})
 			require.ErrorContains(t, err, "wrapped: sluice: a requeue to do, which a body is to return as it is", name)
 		}
-		require.NoError(t, ds.do.Tell(background, o, func(*desk) (int, error) { _, err := ds.text.Requeue(None{}); return 0, err }))
+		require.NoError(t, ds.do.Tell(background, o, func(*desk) (int, error) { _, err := ds.text.Requeue(nil); return 0, err }))
 		foreign := newDesks("foreign")
 		_, err := ds.do.Call(background, o, func(*desk) (int, error) { return foreign.do.Requeue(answers(1)) })
 		require.ErrorAs(t, err, new(*activeobject.TypeError))
@@ -597,9 +597,9 @@ func TestABodyThatIsRequeuedOpensWhatItDeclares(t *testing.T) {
 	rest := activeobject.Procedure(typ, "rest", func(s *stops, _ None) (int, error) { return s.at, nil })
 	move := activeobject.ProcedureCtx(typ, "move", func(s *stops, _ context.Context, floor int) (int, error) {
 		s.at = floor
-		return rest.Requeue(None{})
+		return rest.Requeue(nil)
 	})
-	leap := activeobject.Procedure(typ, "leap", func(s *stops, floor int) (int, error) { s.at = floor; return rest.Requeue(None{}) })
+	leap := activeobject.Procedure(typ, "leap", func(s *stops, floor int) (int, error) { s.at = floor; return rest.Requeue(nil) })
 	for _, op := range []*activeobject.Operation[stops, int, int]{move, leap} {
 		activeobject.Opens(op, stop, func(floor int) int { return floor })
 	}
@@ -790,26 +790,26 @@ func TestTheGuardAtTheDestinationOfARequeueEndsNoOwnerOfTheOrigin(t *testing.T) 
 	for _, leaf := range []bool{true, false} {
 		t.Run(fmt.Sprintf("leaf %v", leaf), func(t *testing.T) {
 			there := activeobject.NewType[destination]("destination")
-			entry := activeobject.Entry(there, "entry", func(*destination, None) (None, error) { return None{}, nil }).
+			entry := activeobject.Entry(there, "entry", func(*destination, None) (None, error) { return nil, nil }).
 				When("exits", func(*destination) bool { runtime.Goexit(); return true })
 			here := activeobject.NewType[origin]("origin")
 			started, release := make(chan struct{}), make(chan struct{})
-			hold := activeobject.Procedure(here, "hold", func(*origin, None) (None, error) { close(started); <-release; return None{}, nil })
-			next := activeobject.Procedure(here, "next", func(o *origin, _ None) (None, error) { o.n++; return None{}, nil })
+			hold := activeobject.Procedure(here, "hold", func(*origin, None) (None, error) { close(started); <-release; return nil, nil })
+			next := activeobject.Procedure(here, "next", func(o *origin, _ None) (None, error) { o.n++; return nil, nil })
 			system := actor.NewSystem(actor.WithLogger(quiet))
 			defer system.Close(background)
 			b := activeobject.Must(activeobject.New(system, there, &destination{}))
 			var away *activeobject.Operation[origin, None, None]
 			if leaf {
-				away = activeobject.Procedure(here, "away", func(*origin, None) (None, error) { return entry.RequeueTo(b, None{}) })
+				away = activeobject.Procedure(here, "away", func(*origin, None) (None, error) { return entry.RequeueTo(b, nil) })
 			} else {
-				away = activeobject.ProcedureCtx(here, "away", func(*origin, context.Context, None) (None, error) { return entry.RequeueTo(b, None{}) })
+				away = activeobject.ProcedureCtx(here, "away", func(*origin, context.Context, None) (None, error) { return entry.RequeueTo(b, nil) })
 			}
 			a := activeobject.Must(activeobject.New(system, here, &origin{}))
-			go hold.Call(background, a, None{})
+			go hold.Call(background, a, nil)
 			<-started
-			moved := away.Send(background, a, None{})
-			follows := next.Send(background, a, None{})
+			moved := away.Send(background, a, nil)
+			follows := next.Send(background, a, nil)
 			close(release)
 			ctx, cancel := context.WithTimeout(background, patience)
 			defer cancel()

@@ -26,7 +26,7 @@ type furnaces struct {
 
 func newFurnaces() *furnaces {
 	t := activeobject.NewType[furnace]("furnace")
-	stay := func(_ *furnace, end <-chan None) (None, error) { <-end; return None{}, nil }
+	stay := func(_ *furnace, end <-chan None) (None, error) { <-end; return nil, nil }
 	f := &furnaces{
 		Type:  t,
 		burn:  activeobject.Procedure(t, "burn", stay),
@@ -37,7 +37,7 @@ func newFurnaces() *furnaces {
 		if len(ends) > 1 {
 			return f.again.Requeue(ends[1:], activeobject.KeepPlace)
 		}
-		return None{}, nil
+		return nil, nil
 	})
 	return f
 }
@@ -84,10 +84,10 @@ func TestABodyThatRunsHasAnAgeFromTheSecondLookOn(t *testing.T) {
 			r := o.Explain().Running[0]
 			require.Equal(t, 2*time.Second, r.Age)
 			require.Contains(t, o.Explain().String(), "running  burn (for at least 2s)\n")
-			end <- None{}
+			end <- nil
 			synctest.Wait()
 			require.Equal(t, []time.Duration{0}, runsFor(o), "the one that waited")
-			end <- None{}
+			end <- nil
 			<-burnt
 			<-waits
 			require.Empty(t, o.Explain().Running)
@@ -208,10 +208,10 @@ func TestLooksAndRunsMeet(t *testing.T) {
 				defer left.Add(-1)
 				for range 2000 {
 					if _, err := op.Call(background, o, ended); err != nil {
-						return None{}, err
+						return nil, err
 					}
 				}
-				return None{}, nil
+				return nil, nil
 			}))
 		}
 		for left.Load() > 0 {

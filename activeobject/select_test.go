@@ -139,7 +139,7 @@ func TestACaseThatFailsIsChosen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, i)
 
-		z, zz := bad.Case(panics, None{}), bad.Case(panics, None{}) // two that fail at once
+		z, zz := bad.Case(panics, nil), bad.Case(panics, nil) // two that fail at once
 		c = choosing(background, x, z, zz)
 		waiting(t, panics, bad, 2)
 		ds.set(t, panics, func(d *desk) { d.second = true })

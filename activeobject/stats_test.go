@@ -57,13 +57,13 @@ func TestStatsCountWhatHasHappened(t *testing.T) {
 			ts.fill.Call(background, o, 0)
 		}
 		ctx, cancel := context.WithCancel(background)
-		gone := calling(ctx, o, ts.drain, None{})
+		gone := calling(ctx, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
-		stays := calling(background, o, ts.drain, None{})
+		stays := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 2)
-		_, err := ts.drain.Call(background, o, None{})
+		_, err := ts.drain.Call(background, o, nil)
 		require.ErrorIs(t, err, activeobject.ErrFull)
-		_, err = ts.drain.Try(background, o, None{})
+		_, err = ts.drain.Try(background, o, nil)
 		require.ErrorIs(t, err, activeobject.ErrRefused)
 		cancel()
 		<-gone
@@ -84,12 +84,12 @@ func TestStatsCountWhatHasHappened(t *testing.T) {
 
 		_, err = ts.fill.Send(background, o, 1).Await(background)
 		require.NoError(t, err)
-		_, err = ts.drain.Call(background, o, None{})
+		_, err = ts.drain.Call(background, o, nil)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, ts.drain.Stats(o).Starts)
 		require.EqualValues(t, 1, ts.drain.Stats(o).WaitingTimes.Count(), "it did not wait")
 		before := ts.drain.Stats(o).Evaluations
-		_, err = ts.drain.Try(background, o, None{})
+		_, err = ts.drain.Try(background, o, nil)
 		require.Error(t, err)
 		require.Equal(t, before+1, ts.drain.Stats(o).Evaluations)
 	})
@@ -99,7 +99,7 @@ func TestStatsOfAnObjectThatDoesNotCountAreOfThoseThatWaited(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		eventually(t, "its guard has been asked", func() bool {
 			w := o.Explain().Waiting
 			return len(w) == 1 && w[0].Reason.Guard != ""
@@ -181,7 +181,7 @@ func TestWaitingTimesAreMeasured(t *testing.T) {
 	inBubbles(t, func(t *testing.T, s *scene, _ *recorder) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counted())
 		for _, wait := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Hour} {
-			drained := calling(background, o, ts.drain, None{})
+			drained := calling(background, o, ts.drain, nil)
 			synctest.Wait()
 			time.Sleep(wait) // the bubble's clock: it costs nothing
 			ts.fill.Call(background, o, 1)
@@ -205,7 +205,7 @@ func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Minute), activeobject.Named("pool"))
-		short := calling(background, o, ts.drain, None{})
+		short := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(59 * time.Second)
 		ts.fill.Call(background, o, 1)
@@ -213,10 +213,10 @@ func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Zero(t, log.count(late))
 
-		first := calling(background, o, ts.drain, None{})
+		first := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(30 * time.Second)
-		second := calling(background, o, ts.drain, None{})
+		second := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(30*time.Second + 1)
 		synctest.Wait()
@@ -234,7 +234,7 @@ func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
 		<-first
 		<-second
 
-		third := calling(background, o, ts.drain, None{}) // perhaps with the record of one of them
+		third := calling(background, o, ts.drain, nil) // perhaps with the record of one of them
 		synctest.Wait()
 		time.Sleep(time.Minute + 1)
 		synctest.Wait()
@@ -269,7 +269,7 @@ func TestTheWatchdogSurvivesItsHandler(t *testing.T) {
 		system := actor.NewSystem(actor.WithLogger(slog.New(slog.NewTextHandler(bomb{}, nil))))
 		defer system.Close(background)
 		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Watchdog(time.Second)))
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		ts.fill.Call(background, o, 1)
@@ -290,12 +290,12 @@ func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Second))
 		const n = 600
 		for range n {
-			ts.drain.Send(background, o, None{})
+			ts.drain.Send(background, o, nil)
 		}
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
 		for range n {
-			ts.drain.Send(background, o, None{})
+			ts.drain.Send(background, o, nil)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -306,17 +306,17 @@ func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
 
 func TestWhatNeverRanIsNoStart(t *testing.T) {
 	ts := newTanks()
-	unsound := activeobject.Entry(ts.Type, "unsound", func(*dam, None) (None, error) { return None{}, nil }).
+	unsound := activeobject.Entry(ts.Type, "unsound", func(*dam, None) (None, error) { return nil, nil }).
 		When("sound", func(*dam) bool { panic("cracked") })
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, options := range [][]activeobject.Option{nil, {activeobject.Counted()}} {
 			o := newObject(t, s, ts.Type, &dam{}, options...)
 			for range 3 {
-				_, err := unsound.Call(background, o, None{})
+				_, err := unsound.Call(background, o, nil)
 				require.ErrorAs(t, err, new(*activeobject.GuardError))
-				_, err = unsound.Send(background, o, None{}).Await(background)
+				_, err = unsound.Send(background, o, nil).Await(background)
 				require.ErrorAs(t, err, new(*activeobject.GuardError))
-				require.ErrorAs(t, soon(t, s.system, trying(background, o, unsound, None{})).err, new(*activeobject.GuardError))
+				require.ErrorAs(t, soon(t, s.system, trying(background, o, unsound, nil)).err, new(*activeobject.GuardError))
 			}
 			require.Contains(t, []activeobject.Count{0, activeobject.NotCounted}, unsound.Stats(o).Starts)
 		}

@@ -43,12 +43,12 @@ func TestBodiesRunOnTheThreadsOfTheirConfiguration(t *testing.T) {
 		seen := map[string]bool{}
 		for range 20 {
 			for _, op := range []*activeobject.Operation[hall, None, string]{hs.leaf, hs.ctx} {
-				ran, err := op.Call(background, o, None{})
+				ran, err := op.Call(background, o, nil)
 				require.NoError(t, err)
 				require.Equal(t, s.borrows(), ran == me)
 				seen[ran] = true
 			}
-			ran, err := hs.ctx.Send(background, o, None{}).Await(background)
+			ran, err := hs.ctx.Send(background, o, nil).Await(background)
 			require.NoError(t, err)
 			require.NotEqual(t, me, ran, "a body that may block does not run on its sender")
 			if !s.borrows() {
@@ -68,11 +68,11 @@ func TestABodyThatMayBlockNeverRunsOnAStranger(t *testing.T) {
 		type ran struct{ caller, body string }
 		waited := make(chan ran, 1)
 		go func() {
-			body, _ := hs.wait.Call(background, o, None{})
+			body, _ := hs.wait.Call(background, o, nil)
 			waited <- ran{goroutine(), body}
 		}()
 		waiting(t, o, hs.wait, 1)
-		opener, err := hs.open.Call(background, o, None{})
+		opener, err := hs.open.Call(background, o, nil)
 		require.NoError(t, err)
 		got := soon(t, s.system, waited)
 		if s.borrows() {
@@ -95,7 +95,7 @@ func TestAGoroutineServesAtMostSoManyOthers(t *testing.T) {
 		release := braked(t, s, o, hs.hold)
 		var results []<-chan outcome[string]
 		for range 10 * most {
-			results = append(results, calling(background, o, hs.leaf, None{}))
+			results = append(results, calling(background, o, hs.leaf, nil))
 		}
 		waiting(t, o, hs.leaf, 10*most)
 		release()
@@ -134,7 +134,7 @@ func TestAGoroutineInsideAnObjectServesNobodyInAnother(t *testing.T) {
 		soon(t, s.system, b.entered)
 		var results []<-chan outcome[string]
 		for range 20 {
-			results = append(results, calling(background, o, hs.leaf, None{}), awaiting(background, hs.leaf.Send(background, o, None{})))
+			results = append(results, calling(background, o, hs.leaf, nil), awaiting(background, hs.leaf.Send(background, o, nil)))
 		}
 		waiting(t, o, hs.leaf, 40)
 		close(b.let)
@@ -154,8 +154,8 @@ func TestNothingWaitsForABody(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			f := ts.drain.Send(background, o, None{})
-			ts.drain.Tell(background, o, None{})
+			f := ts.drain.Send(background, o, nil)
+			ts.drain.Tell(background, o, nil)
 			ts.drain.Waiting(o)
 			o.Explain()
 			s.system.Explain()

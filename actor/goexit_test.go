@@ -37,11 +37,11 @@ var (
 			When("exits", func(*tally) bool { runtime.Goexit(); return false })
 	tallyVisit = activeobject.ProcedureCtx(tallies, "visit", func(_ *tally, ctx context.Context, do func(context.Context)) (activeobject.None, error) {
 		do(ctx)
-		return activeobject.None{}, nil
+		return nil, nil
 	})
 	tallyOn = activeobject.Procedure(tallies, "on", func(_ *tally, s step) (int, error) {
 		s.here()
-		return tallyAdd.RequeueTo(s.to, activeobject.None{})
+		return tallyAdd.RequeueTo(s.to, nil)
 	})
 	tallyExit = activeobject.Procedure(tallies, "exit", activeobject.Do(func(*tally) { runtime.Goexit() }))
 )
@@ -64,7 +64,7 @@ func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 				ended := make(chan struct{})
 				go func() { defer close(ended); do() }()
 				soon(t, p.entered)
-				exit := tallyExit.Send(background, o, activeobject.None{})
+				exit := tallyExit.Send(background, o, nil)
 				close(p.let)
 				_, err := exit.Await(background)
 				require.ErrorAs(t, err, new(*activeobject.ExitError))
@@ -145,8 +145,8 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 				returned = true
 			}()
 			soon(t, p.entered)
-			exit := tallyExit.Send(background, o, activeobject.None{})
-			behind := tallyAdd.Send(background, o, activeobject.None{})
+			exit := tallyExit.Send(background, o, nil)
+			behind := tallyAdd.Send(background, o, nil)
 			close(p.let)
 			_, failed := exit.Await(background)
 			require.ErrorAs(t, failed, new(*activeobject.ExitError))
@@ -161,7 +161,7 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 			if way.returns {
 				require.Equal(t, 1, n)
 			}
-			after, failed = tallyAdd.Call(background, home, activeobject.None{})
+			after, failed = tallyAdd.Call(background, home, nil)
 			require.NoError(t, failed, "no body has been torn")
 			require.Equal(t, 1, after)
 			soon(t, o.Stop())
@@ -190,9 +190,9 @@ func TestAGuardThatEndsAForeignGoroutineIsNamed(t *testing.T) {
 			require.Equal(t, "exits", guard.Guard)
 
 			ended := make(chan activeobject.None)
-			go func() { defer close(ended); tallyWait.Tell(background, o, activeobject.None{}) }()
+			go func() { defer close(ended); tallyWait.Tell(background, o, nil) }()
 			soon(t, ended)
-			_, err := tallyAdd.Call(background, o, activeobject.None{})
+			_, err := tallyAdd.Call(background, o, nil)
 			require.NoError(t, err)
 			<-o.Stop()
 			for !strings.Contains(logged.String(), "guard") {

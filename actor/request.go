@@ -7,6 +7,7 @@ import (
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
@@ -59,7 +60,8 @@ func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argum
 	value, err := s.request(ctx, to, &q.outgoing).Await(ctx)
 	result, ok := value.(R)
 	if err == nil && !ok {
-		if want := reflect.TypeFor[R](); value != nil || want.Kind() != reflect.Interface {
+		want := reflect.TypeFor[R]()
+		if mayBeNil := want.Kind() == reflect.Interface || want == reflect.TypeFor[guards.None](); value != nil || !mayBeNil {
 			err = &ResultError{Target: to, Operation: operation, Want: want.String(), Value: value}
 		}
 	}
@@ -253,11 +255,17 @@ func (s *System) Answer(sender *PID, value any, err error) bool {
 	if r == nil {
 		return false
 	}
-	if err != nil {
-		value = nil
-	}
-	r.settle(value, err)
+	r.settle(replyValue(value, err), err)
 	return true
+}
+
+// replyValue returns what a reply carries of a result: nothing of one that has failed, or that is
+// None.
+func replyValue(value any, err error) any {
+	if _, none := value.(guards.None); none || err != nil {
+		return nil
+	}
+	return value
 }
 
 // Respond sends the result of a request that came by message to the sender, as a *Reply. If err is
@@ -269,8 +277,5 @@ func (s *System) Respond(sender *PID, value any, err error) {
 		return
 	}
 	defer func() { s.contain(recover()) }()
-	if err != nil {
-		value = nil
-	}
-	s.Tell(sender, &Reply{Value: value, Err: err})
+	s.Tell(sender, &Reply{Value: replyValue(value, err), Err: err})
 }

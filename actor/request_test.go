@@ -590,7 +590,7 @@ var (
 	clerks     = activeobject.NewType[clerk]("clerk")
 	clerkCount = activeobject.Procedure(clerks, "count", activeobject.Get(func(c *clerk) int { c.n++; return c.n }))
 	clerkDo    = activeobject.ProcedureCtx(clerks, "do", func(_ *clerk, ctx context.Context, f func(context.Context) error) (activeobject.None, error) {
-		return activeobject.None{}, f(ctx)
+		return nil, f(ctx)
 	})
 )
 
@@ -626,7 +626,7 @@ func TestACircleOfWaitingIsNamedThoughItGoesByMessage(t *testing.T) {
 			answered := make(chan error, 1)
 			_, err = clerkDo.Call(base, a, func(ctx context.Context) error { // a asks b, which calls a
 				_, err := actor.Ask[activeobject.None](ctx, s, b.PID(), "do", func(ctx context.Context) error {
-					_, err := clerkCount.Call(ctx, a, activeobject.None{})
+					_, err := clerkCount.Call(ctx, a, nil)
 					answered <- err
 					return err
 				})

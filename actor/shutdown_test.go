@@ -177,7 +177,7 @@ func TestABodyCannotWaitForTheEndOfItsOwnSystem(t *testing.T) {
 	type caller struct{}
 	callers := activeobject.NewType[caller]("caller")
 	do := activeobject.ProcedureCtx(callers, "do", func(_ *caller, ctx context.Context, f func(context.Context) error) (activeobject.None, error) {
-		return activeobject.None{}, f(ctx)
+		return nil, f(ctx)
 	})
 	s, other := actor.NewSystem(actor.WithLogger(quiet)), newSystem(t)
 	ours := activeobject.Must(activeobject.New(s, callers, &caller{}, activeobject.Named("ours")))

@@ -36,7 +36,7 @@ var (
 	_ = activeobject.ProcedureCtx(locks, "hold", func(_ *lock, _ context.Context, h holding) (activeobject.None, error) {
 		close(h.entered)
 		<-h.let
-		return activeobject.None{}, nil
+		return nil, nil
 	})
 )
 

@@ -47,7 +47,7 @@ func ExampleAnd() {
 func ExampleOr() {
 	rich := guards.When("rich", func(a *account) bool { return a.balance > 1000 })
 	either := guards.Or(frozen, rich)
-	fmt.Println(either.Ask(&account{}, guards.None{}))
+	fmt.Println(either.Ask(&account{}, nil))
 	// Output: (frozen or rich)
 }
 

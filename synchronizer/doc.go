@@ -9,7 +9,7 @@
 //	)
 //
 //	savings, err := synchronizer.New(system, accounts, &Account{})
-//	now, err := balance.Call(ctx, savings, activeobject.None{}) // beside other calls of balance
+//	now, err := balance.Call(ctx, savings, nil) // beside other calls of balance
 //
 // The five phases of the text:
 //

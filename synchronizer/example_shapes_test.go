@@ -21,7 +21,7 @@ func (s Scheduled) Deposit(ctx context.Context, l int64) error {
 }
 
 func (s Scheduled) Balance(ctx context.Context) (int64, error) {
-	return balance.Call(ctx, s.Object, activeobject.None{})
+	return balance.Call(ctx, s.Object, nil)
 }
 
 func Example_inheritance() {
@@ -59,7 +59,7 @@ func (d *Delegating) Deposit(ctx context.Context, l int64) error {
 }
 
 func (d *Delegating) Balance(ctx context.Context) (int64, error) {
-	return d.balance.Call(ctx, activeobject.None{})
+	return d.balance.Call(ctx, nil)
 }
 
 func Example_delegation() {
@@ -94,7 +94,7 @@ func Example_withoutATable() {
 	} {
 		deposit.Call(ctx, account, 100)
 		withdraw.Call(ctx, account, 30)
-		fmt.Println(balance.Call(ctx, account, activeobject.None{}))
+		fmt.Println(balance.Call(ctx, account, nil))
 	}
 	// Output:
 	// 70 <nil>

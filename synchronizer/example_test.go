@@ -40,7 +40,7 @@ func Example() {
 	paid := withdraw.Send(ctx, savings, 30) // waits until it is covered
 	deposit.Call(ctx, savings, 100)
 	paid.Await(ctx)
-	fmt.Println(balance.Call(ctx, savings, activeobject.None{}))
+	fmt.Println(balance.Call(ctx, savings, nil))
 	fmt.Print(accounts.Conflicts())
 	// Output:
 	// 70 <nil>
@@ -83,7 +83,7 @@ func ExampleOn() {
 	}
 	sum := int64(0)
 	for _, a := range all {
-		x, _ := balance.Call(context.Background(), a, activeobject.None{})
+		x, _ := balance.Call(context.Background(), a, nil)
 		sum += x
 	}
 	fmt.Println(sum)
@@ -116,7 +116,7 @@ func ExampleAllCompatible() {
 	pages := activeobject.NewType[page]("page")
 	read := activeobject.FunctionCtx(pages, "read", func(_ *page, ctx context.Context, turn func()) (activeobject.None, error) {
 		turn()
-		return activeobject.None{}, nil
+		return nil, nil
 	})
 	write := activeobject.Procedure(pages, "write", activeobject.Do(func(*page) {}))
 
@@ -128,7 +128,7 @@ func ExampleAllCompatible() {
 	stay := func() { begun <- true; <-end }
 	first := read.Send(ctx, notes, stay)
 	<-begun
-	written := write.Send(ctx, notes, activeobject.None{})
+	written := write.Send(ctx, notes, nil)
 	second := read.Send(ctx, notes, stay)
 	<-begun // it has passed the writer
 	third := read.Send(ctx, notes, func() {})
@@ -150,7 +150,7 @@ func ExampleActors() {
 	defer system.Close(context.Background())
 	savings := activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Named("savings"), synchronizer.Actors(2)))
 	deposit.Call(context.Background(), savings, 100)
-	fmt.Println(balance.Call(context.Background(), savings, activeobject.None{}))
+	fmt.Println(balance.Call(context.Background(), savings, nil))
 	_, lives := system.Actors().ProcessRegistry.GetLocal("savings/worker-1")
 	fmt.Println(lives)
 	// Output:

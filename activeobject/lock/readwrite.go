@@ -41,9 +41,9 @@ func (l *readWrite) unlock(m Mode) (none, error) {
 	case m == ToRead && l.readers > 0:
 		l.readers--
 	default:
-		return none{}, &UnlockError{Lock: l.ObjectName(), Writing: m == ToWrite}
+		return nil, &UnlockError{Lock: l.ObjectName(), Writing: m == ToWrite}
 	}
-	return none{}, nil
+	return nil, nil
 }
 
 // operations are those of one kind of lock.
@@ -223,19 +223,19 @@ func (l *ReadWrite) WithRLock(ctx context.Context, f func(context.Context) error
 }
 
 // Readers returns how many hold the lock for reading.
-func (l *ReadWrite) Readers() (int, error) { return l.ops.readers.Call(background, l.o, none{}) }
+func (l *ReadWrite) Readers() (int, error) { return l.ops.readers.Call(background, l.o, nil) }
 
 // SendReaders is Readers as a future.
 func (l *ReadWrite) SendReaders() activeobject.Future[int] {
-	return l.ops.readers.Send(background, l.o, none{})
+	return l.ops.readers.Send(background, l.o, nil)
 }
 
 // Writing reports whether somebody holds the lock for writing.
-func (l *ReadWrite) Writing() (bool, error) { return l.ops.writing.Call(background, l.o, none{}) }
+func (l *ReadWrite) Writing() (bool, error) { return l.ops.writing.Call(background, l.o, nil) }
 
 // SendWriting is Writing as a future.
 func (l *ReadWrite) SendWriting() activeobject.Future[bool] {
-	return l.ops.writing.Send(background, l.o, none{})
+	return l.ops.writing.Send(background, l.o, nil)
 }
 
 // Waiting returns how many wait to lock it, for reading or for writing.

@@ -113,11 +113,11 @@ func TestInABubbleABodyMayWaitForAnotherStep(t *testing.T) {
 }
 
 func TestABodyThatLeavesByGoexitEndsItsStep(t *testing.T) {
-	leave := activeobject.NewType[None]("leaver")
-	exit := activeobject.Procedure(leave, "exit", activeobject.Do(func(*None) { runtime.Goexit() }))
-	stay := activeobject.Procedure(leave, "stay", activeobject.Do(func(*None) {}))
+	leave := activeobject.NewType[struct{}]("leaver")
+	exit := activeobject.Procedure(leave, "exit", activeobject.Do(func(*struct{}) { runtime.Goexit() }))
+	stay := activeobject.Procedure(leave, "stay", activeobject.Do(func(*struct{}) {}))
 	system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-	o := activeobject.Must(activeobject.New(system, leave, &None{}, activeobject.On(stepper)))
+	o := activeobject.Must(activeobject.New(system, leave, new(struct{}), activeobject.On(stepper)))
 	gone, stays := exit.Send(background, o, none), stay.Send(background, o, none)
 	stepper.Run()
 	_, err := gone.Await(background)

@@ -245,17 +245,17 @@ func (d *desk[D]) Admit(ctx context.Context, a admitting[D]) (*Grant[D], error) 
 func (d *desk[D]) Done(g *Grant[D]) (none, error) {
 	switch {
 	case g == nil || g.scheduler != d.scheduler: // another scheduler's belongs to that one's state
-		return none{}, &ForeignError{Scheduler: d.ObjectName()}
+		return nil, &ForeignError{Scheduler: d.ObjectName()}
 	case g.ended != nil:
-		return none{}, g.ended
+		return nil, g.ended
 	case d.holder != g:
-		return none{}, &ForeignError{Scheduler: d.ObjectName()}
+		return nil, &ForeignError{Scheduler: d.ObjectName()}
 	}
 	d.End(ending[D]{g, &EndedError{Scheduler: d.ObjectName(), Reason: WasDone}})
 	if g.posted {
 		go g.unwatch() // it may be done by message, too, and then no call of Done would
 	}
-	return none{}, nil
+	return nil, nil
 }
 
 // End ends a grant for the reason given, unless it has ended; it may still wait.

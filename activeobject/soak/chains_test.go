@@ -35,9 +35,9 @@ var (
 	nodes = activeobject.NewType[node]("node")
 	visit = activeobject.ProcedureCtx(nodes, "visit", func(n *node, ctx context.Context, do errand) (none, error) {
 		if do == nil {
-			return none{}, nil
+			return nil, nil
 		}
-		return none{}, do(ctx, n)
+		return nil, do(ctx, n)
 	})
 	write = activeobject.Procedure(nodes, "write", activeobject.Put(func(n *node, line string) { n.log = append(n.log, line) }))
 	read  = activeobject.Function(nodes, "read", activeobject.Get(func(n *node) []string { return slices.Clone(n.log) }))
@@ -197,7 +197,7 @@ func TestACircleThroughTheFirstOfSeveralIsToldInFull(t *testing.T) {
 		home, v, w, y := newNode(t, system, "home", options...), newNode(t, system, "v", options...), newNode(t, system, "w", options...), newNode(t, system, "y", options...)
 		send := func(ctx context.Context, to nodeAt) actor.Future[none] { return visit.Send(ctx, to, nil) }
 		all := func(futures ...actor.Future[none]) actor.Future[none] {
-			return actor.Then(actor.All(futures...), func(_ []none, err error) (none, error) { return none{}, err })
+			return actor.Then(actor.All(futures...), func(_ []none, err error) (none, error) { return nil, err })
 		}
 		var told error
 		var others []actor.Future[none]
@@ -269,7 +269,7 @@ func TestAMessageThatComesBackIsServedAfterTheBody(t *testing.T) {
 			_, err := f.Await(background)
 			require.NoError(t, err)
 		}
-		log, err := read.Call(background, home, none{})
+		log, err := read.Call(background, home, nil)
 		require.NoError(t, err)
 		require.Equal(t, []string{"body", "told", "sent", "asked"}, log[:4], "by arrival")
 		require.ElementsMatch(t, []string{"passed on", "told by the other"}, log[4:])
@@ -294,7 +294,7 @@ func TestChildrenThatCallBackAreNamed(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.EqualError(t, back, fmt.Sprintf("sluice: deadlock: %[1]s.visit waits for %[2]s.visit, %[2]s.visit waits for %[1]s.write", parent, child))
-		log, err := read.Call(background, parent, none{})
+		log, err := read.Call(background, parent, nil)
 		require.NoError(t, err)
 		require.Equal(t, []string{"told"}, log)
 		ended, _ := system.Watch(child.PID())

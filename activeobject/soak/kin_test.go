@@ -318,7 +318,7 @@ func TestAChildThatIsBeingMadeWhileItsParentEndsIsNone(t *testing.T) {
 					require.NoError(t, err)
 					restart(system, top)
 					for log := []string{""}; len(log) != 0; {
-						log, err = read.Call(background, top, none{})
+						log, err = read.Call(background, top, nil)
 						require.NoError(t, err)
 					}
 				}

@@ -310,7 +310,7 @@ func TestBodiesMayFailPanicAndEndTheirGoroutine(t *testing.T) {
 	type thing struct{ n atomic.Int64 }
 	things := activeobject.NewType[thing]("thing")
 	fails := activeobject.ProcedureCtx(things, "fails", func(_ *thing, ctx context.Context, n int) (None, error) {
-		return None{}, fmt.Errorf("no. %d: %w", n, context.Cause(ctx))
+		return nil, fmt.Errorf("no. %d: %w", n, context.Cause(ctx))
 	})
 	panics := activeobject.Procedure(things, "panics", activeobject.Do(func(t *thing) { panic(fmt.Sprint("at ", t.n.Load())) }))
 	exits := activeobject.Procedure(things, "exits", activeobject.Do(func(t *thing) { t.n.Add(1); runtime.Goexit() }))

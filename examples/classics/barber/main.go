@@ -50,12 +50,12 @@ type Customer struct {
 // Cut takes its time, in which others come. So it is given a context.
 func (b *Barber) Cut(ctx context.Context, c Customer) (none, error) {
 	if b.cutting {
-		return none{}, errors.New("the barber cuts two at a time")
+		return nil, errors.New("the barber cuts two at a time")
 	}
 	b.cutting = true
 	defer func() { b.cutting = false }()
 	b.done = append(b.done, c.number)
-	return none{}, c.meanwhile(ctx)
+	return nil, c.meanwhile(ctx)
 }
 
 var (

@@ -76,7 +76,7 @@ func (c *Car) Depart() {
 func (c *Car) Arrive() (none, error) {
 	c.phase = unloading
 	c.tell("arrives", car)
-	return open.Requeue(none{}, activeobject.Commit)
+	return open.Requeue(nil, activeobject.Commit)
 }
 
 func (c *Car) Open() { c.phase = boarding }
@@ -102,11 +102,11 @@ func run(ctx context.Context, out io.Writer, n int) error {
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
 		for range n {
-			if _, err := depart.Call(ctx, object, none{}); err != nil {
+			if _, err := depart.Call(ctx, object, nil); err != nil {
 				return err
 			}
 			runtime.Gosched() // it runs, and others come
-			if _, err := arrive.Call(ctx, object, none{}); err != nil {
+			if _, err := arrive.Call(ctx, object, nil); err != nil {
 				return err
 			}
 		}

@@ -110,7 +110,7 @@ func (s *Stable) Wake() Group {
 // wait for that, and Santa does not give up in between.
 func (s *Stable) LetGo() (none, error) {
 	s.phase = leaving
-	return sleep.Requeue(none{}, activeobject.Commit)
+	return sleep.Requeue(nil, activeobject.Commit)
 }
 
 func (s *Stable) Empty() bool { return s.Waiting(leave) == 0 }
@@ -143,13 +143,13 @@ func run(ctx context.Context, out io.Writer, n int) error {
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
 		for times := map[Group]int{}; times[team] < n || times[problems] < n; {
-			group, err := wake.Call(ctx, stable, none{})
+			group, err := wake.Call(ctx, stable, nil)
 			if err != nil {
 				return err
 			}
 			times[group]++
 			runtime.Gosched() // he delivers toys, or helps, and others come
-			if _, err := letGo.Call(ctx, stable, none{}); err != nil {
+			if _, err := letGo.Call(ctx, stable, nil); err != nil {
 				return err
 			}
 		}

@@ -58,7 +58,7 @@ func allBut(missing Ingredient) (on [kinds]bool) {
 func (t *Table) Lay(missing Ingredient) (none, error) {
 	t.on = allBut(missing)
 	t.story = append(t.story, event{laid, missing})
-	return smoked.Requeue(none{})
+	return smoked.Requeue(nil)
 }
 
 // Smoked is the guard of smoked, and of lay.

@@ -87,7 +87,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 				comes, element = oxygen, "O"
 			}
 			atoms.Go(func() error {
-				molecule, err := comes.Call(ctx, vessel, none{})
+				molecule, err := comes.Call(ctx, vessel, nil)
 				results[i] = atom{element, molecule}
 				return err
 			})
