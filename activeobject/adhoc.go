@@ -43,7 +43,7 @@ func undeclaredOperation[T any](t *Type[T], index int, kind mailbox.Kind, name s
 	}
 	op.parts = []guards.Guard[T, adhoc[T]]{guards.Of("its guard", guards.AtArgument, func(s *T, a adhoc[T]) string { return a.guard.Ask(s, nil) })}
 	op.info.family, op.key = true, func(a adhoc[T], _ bool) (any, bool) { return a.guard.ID(), true }
-	settle(op, index)
+	completeOperation(op, index)
 	return op
 }
 

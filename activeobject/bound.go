@@ -24,7 +24,7 @@ const (
 // Bound returns how many requests may wait at the object, and what happens to one too many;
 // bounded is false if any number may. Its operations may have bounds of their own.
 func (o *Object[T]) Bound() (n int, overflow Overflow, bounded bool) {
-	b := o.class.config.Rules.Bound
+	b := o.config.engine.Rules.Bound
 	return b.Max, b.Overflow, b.Overflow != mailbox.Unbounded
 }
 

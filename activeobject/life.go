@@ -20,8 +20,8 @@ func (s *settings) at() *actor.Place {
 	return &place
 }
 
-// stands takes the place out of the settings, and returns it.
-func (s *settings) stands(typ string, system *actor.System, factory bool) (place actor.Place, err error) {
+// extractPlace takes the place out of the settings, and returns it.
+func (s *settings) extractPlace(typ string, system *actor.System, factory bool) (place actor.Place, err error) {
 	if s.place == nil {
 		return place, nil
 	}
@@ -39,7 +39,7 @@ func (s *settings) stands(typ string, system *actor.System, factory bool) (place
 	return place, nil
 }
 
-func (o *core) home() *actor.System { return o.class.system }
+func (o *objectHeader) home() *actor.System { return o.config.system }
 
 // NewFrom is New for an object whose state is made by a factory: now, and whenever
 // the object's supervisor restarts it. The object owns each state from then on. The
@@ -80,7 +80,7 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 	if err != nil {
 		return nil, err
 	}
-	if missing := o.Type().bind(state, o.class.typ, &o.box); missing != "" {
+	if missing := o.Type().bind(state, o.config.typ, &o.box); missing != "" {
 		return nil, fmt.Errorf("its factory returned a state with a nil part of type %q", missing)
 	}
 	// Only put makes it visible to other goroutines. internal/engine/suspend.go says why nothing
@@ -97,40 +97,40 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 // that the body has ended, or the object is released.
 //
 // Request is the request's arrival number; 0 if it has found the object idle.
-func (o *core) failed(operation string, request uint64, err error) {
+func (o *objectHeader) failed(operation string, request uint64, err error) {
 	o.report(operation, request, err)
-	if who := o.who.Load(); who != nil && who.supervised && o.box.Fail(err) {
-		who.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+	if ident := o.identity.Load(); ident != nil && ident.supervised && o.box.Fail(err) {
+		ident.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
-// failedAsking is failed for a guard that the scheduler has evaluated: that of r or, if r is
+// failedEvaluating is failed for a guard that the scheduler has evaluated: that of r or, if r is
 // nil, that of the operation over the state.
-func (o *core) failedAsking(op int, r *mailbox.Request, err error) {
-	operation, request := o.class.rule(op).Name, uint64(0)
+func (o *objectHeader) failedEvaluating(op int, r *mailbox.Request, err error) {
+	operation, request := o.config.rule(op).Name, uint64(0)
 	if r != nil {
 		request = r.Arrival()
 	}
 	o.report(operation, request, err)
-	if who := o.who.Load(); who != nil && who.supervised && o.box.FailAsking(err) {
-		who.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+	if ident := o.identity.Load(); ident != nil && ident.supervised && o.box.FailAsking(err) {
+		ident.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
 // Attached implements actor.Subject.
 func (h *host[T]) Attached(p *actor.Adapter) { h.attached(p) }
 
-func (o *core) attached(p *actor.Adapter) {
-	who := o.who.Load()
-	who.adapter.Store(p)
+func (o *objectHeader) attached(p *actor.Adapter) {
+	ident := o.identity.Load()
+	ident.adapter.Store(p)
 	var above *actor.Adapter
-	if parent, ok := who.place.Parent.(interface{ adapter() *actor.Adapter }); ok {
+	if parent, ok := ident.place.Parent.(interface{ adapter() *actor.Adapter }); ok {
 		above = parent.adapter() // the parent is making o a child, and so has an adapter
 	}
 	p.Belongs(&o.box, above)
 }
 
-func (o *core) adapter() *actor.Adapter { return o.who.Load().adapter.Load() }
+func (o *objectHeader) adapter() *actor.Adapter { return o.identity.Load().adapter.Load() }
 
 // Suspend implements actor.Subject.
 func (h *host[T]) Suspend() (quiet <-chan struct{}) { return h.box.Suspend() }
@@ -140,15 +140,15 @@ func (h *host[T]) Resume() { h.box.Resume() }
 
 // Admits implements actor.Subject.
 func (h *host[T]) Admits(message any) bool {
-	return !h.class.local || h.class.system.IsLocal(message)
+	return !h.config.local || h.config.system.IsLocal(message)
 }
 
 // Renew implements actor.Subject: the object is restarted. One without a factory
 // keeps its state; its actor restarts all the same, which ends its children: one of
 // them may be waiting for what becomes of its own failure.
 func (h *host[T]) Renew() (carriedOut bool) {
-	who := h.who.Load()
-	if who.renew == nil {
+	ident := h.identity.Load()
+	if ident.renew == nil {
 		h.log(fmt.Errorf("sluice: %s keeps its state in a restart: it was not made by NewFrom", h.Name()))
 		return true
 	}
@@ -163,10 +163,10 @@ func (h *host[T]) Renew() (carriedOut bool) {
 		}
 		h.report("factory", 0, failed)
 		if h.box.Fail(failed) {
-			who.adapter.Load().Fail(actor.Failure{Reason: failed, Message: &actor.Restart{}})
+			ident.adapter.Load().Fail(actor.Failure{Reason: failed, Message: &actor.Restart{}})
 		}
 	}()
-	put, err := who.renew()
+	put, err := ident.renew()
 	if failed.Cause = err; err != nil {
 		return false
 	}
@@ -197,7 +197,7 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 	if _, err := o.address(); err != nil {
 		return nil, &actor.SpawnError{Parent: o.Name(), Cause: err}
 	}
-	pid, ok, err := o.who.Load().adapter.Load().Spawn(props, name)
+	pid, ok, err := o.identity.Load().adapter.Load().Spawn(props, name)
 	switch {
 	case ok:
 		return pid, err
@@ -234,11 +234,11 @@ func (o *Object[T]) Close(ctx context.Context) error {
 func (o *Object[T]) Retire() (idle <-chan struct{}) {
 	closed := o.box.Closed()
 	idle = o.host().Drain()
-	if who := o.who.Load(); who != nil && !closed {
-		who.mu.Lock()
-		defer who.mu.Unlock()
-		if who.pid != nil {
-			o.class.system.Poison(who.pid)
+	if ident := o.identity.Load(); ident != nil && !closed {
+		ident.mu.Lock()
+		defer ident.mu.Unlock()
+		if ident.pid != nil {
+			o.config.system.Poison(ident.pid)
 		}
 	}
 	return idle

@@ -33,8 +33,8 @@ func TestObjectsWithTheSameOptionsShareTheirClass(t *testing.T) {
 	defer one.Close(t.Context())
 	defer other.Close(t.Context())
 	typ := NewType[int]("number")
-	in := func(system *actor.System, options ...Option) *class {
-		return Must(New(system, typ, new(int), options...)).class
+	in := func(system *actor.System, options ...Option) *objectConfig {
+		return Must(New(system, typ, new(int), options...)).config
 	}
 	require.Same(t, in(one), in(one, Named("pi")))
 	require.NotSame(t, in(one), in(other))
@@ -46,7 +46,7 @@ func TestObjectsWithTheOptionsOfTheirTypeShareTheirClass(t *testing.T) {
 	defer system.Close(t.Context())
 	log := Logged(func(Event) {})
 	typ := NewType[int]("number").Default(Rotating(), Pooled(), log)
-	in := func(options ...Option) *class { return Must(New(system, typ, new(int), options...)).class }
+	in := func(options ...Option) *objectConfig { return Must(New(system, typ, new(int), options...)).config }
 	require.Same(t, in(), in())
 	require.Same(t, in(), in(Named("pi"), Rotating(), log), "what is said twice")
 	require.Same(t, in(), in(Borrowed(), Pooled()), "the last one counts")
@@ -95,7 +95,7 @@ func TestTypesWithoutATagWork(t *testing.T) {
 	for _, options := range [][]Option{{}, {Counted()}} {
 		n := 0
 		o, p := Must(New(system, one, &n, options...)), Must(New(system, other, new(int), options...))
-		require.NotSame(t, o.class, p.class)
+		require.NotSame(t, o.config, p.config)
 		for range 3 {
 			_, err := inc.Call(t.Context(), o, nil)
 			require.NoError(t, err)
@@ -109,27 +109,27 @@ func TestTypesWithoutATagWork(t *testing.T) {
 }
 
 // A derived type's operation is made from its base's. If you add a field to an operation, say here
-// what becomes of it, and handle it in copy, lift and erase.
+// what becomes of it, and handle it in copy, inheritOperation and erase.
 func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 	const (
-		carried = "copied, with all that is in it" // by lift and erase
-		lifted  = "applied to a part of the state" // by lift, and by erase to an argument of any type
-		settled = "found when the type is sealed"  // by settle
+		carried = "copied, with all that is in it" // by inheritOperation and erase
+		applied = "applied to a part of the state" // by inheritOperation, and by erase to an argument of any type
+		sealed  = "found when the type is sealed"  // by completeOperation
 		remade  = "made anew"                      // by newOperation
 		own     = "what the derived type adds"
 	)
 	want := map[string]string{
 		"forms": carried,
-		"leaf":  lifted, "blocks": lifted, "guarded": lifted, "single": settled, "inherited": lifted,
-		"simple": settled, "plain": settled, "askState": settled,
-		"typ":   remade,
+		"leaf":  applied, "blocks": applied, "guarded": applied, "single": sealed, "inherited": applied,
+		"simple": sealed, "plain": sealed, "evaluateState": sealed,
+		"typ":   remade, // and of operationInfo
 		"parts": own,
 
 		// Of what is known whatever the types.
-		"idle": settled, "mark": settled, "index": settled, "leafed": settled,
-		"species": remade, "self": remade, "prototype": remade, "place": remade, "pools": remade,
-		"taker": own,
-		"name":  carried, "kind": carried, "guard": settled, "looks": settled, "changed": carried, "argument": carried, "result": carried,
+		"idle": sealed, "mark": sealed, "index": sealed, "leafed": sealed,
+		"self": remade, "prototype": remade, "resultPtr": remade, "pools": remade,
+		"handedTo": own,
+		"name":     carried, "kind": carried, "guard": sealed, "looks": sealed, "changed": carried, "argument": carried, "result": carried,
 		"family": carried, "keyed": carried, "opens": carried, "headOfLine": carried, "own": carried, "bound": carried,
 	}
 	got := map[string]string{}

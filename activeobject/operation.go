@@ -87,7 +87,7 @@ func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
 	op := &Operation[T, A, R]{}
 	op.typ = t
 	op.info.self = &op.operation
-	op.info.species, op.info.argument, op.info.result, op.info.place = &t.species, reflect.TypeFor[A](), reflect.TypeFor[R](), reflect.TypeFor[*R]()
+	op.info.typ, op.info.argument, op.info.result, op.info.resultPtr = &t.typeInfo, reflect.TypeFor[A](), reflect.TypeFor[R](), reflect.TypeFor[*R]()
 	op.info.prototype = &invocation[T, A, R]{op: op}
 	return op
 }
@@ -156,11 +156,11 @@ func (op *Operation[T, A, R]) Name() string { return op.info.name }
 // Waiting returns how many requests wait for the operation at the object, those
 // included that stand behind a running body and have not been let in yet.
 func (op *Operation[T, A, R]) Waiting(o *Object[T]) int {
-	return op.info.waiting(&o.core)
+	return op.info.waiting(&o.objectHeader)
 }
 
-func (op *operationInfo) waiting(o *core) int {
-	if !o.class.typ.extends(op.species) {
+func (op *operationInfo) waiting(o *objectHeader) int {
+	if !o.config.typ.extends(op.typ) {
 		return 0
 	}
 	return o.box.Queued(op.index)
@@ -170,7 +170,7 @@ func (op *operationInfo) waiting(o *core) int {
 func (op *Operation[T, A, R]) known() *operationInfo { return &op.info }
 
 // at returns the operation's number in s, if that is its type or inherits it.
-func (op *operationInfo) at(s *species) (int, bool) { return op.index, s.extends(op.species) }
+func (op *operationInfo) at(s *typeInfo) (int, bool) { return op.index, s.extends(op.typ) }
 
 // NoArg adapts a method that takes no argument to the form of a body.
 func NoArg[T, R any](body func(*T) (R, error)) func(*T, None) (R, error) {

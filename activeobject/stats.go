@@ -30,7 +30,7 @@ const bypassesCounted = 100
 // MaxBypass; without one, up to 100 if it is Counted, else not at all. Waiting times are nil
 // unless it is Counted.
 func (o *Object[T]) Stats() []Stats {
-	all := make([]Stats, len(o.class.typ.all))
+	all := make([]Stats, len(o.config.typ.all))
 	for i := range all {
 		all[i] = o.box.Stats(i)
 	}
@@ -40,11 +40,11 @@ func (o *Object[T]) Stats() []Stats {
 // Stats returns the operation's counts at an object, as Object.Stats does; of an
 // object of another type they are zero.
 func (op *Operation[T, A, R]) Stats(o *Object[T]) Stats {
-	return op.info.stats(&o.core)
+	return op.info.stats(&o.objectHeader)
 }
 
-func (op *operationInfo) stats(o *core) Stats {
-	if !o.class.typ.extends(op.species) {
+func (op *operationInfo) stats(o *objectHeader) Stats {
+	if !o.config.typ.extends(op.typ) {
 		return Stats{Operation: op.name}
 	}
 	return o.box.Stats(op.index)
