@@ -21,12 +21,12 @@ import (
 // one.
 func bubbles(t *testing.T, test func(t *testing.T, s *scene)) {
 	for name, options := range map[string][]activeobject.Option{
-		"default": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()},
-		"dedicated": {activeobject.Dedicated()}, "synchronizer": {fanning},
+		"default": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()},
+		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {fanning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &scene{name: name, options: options, system: actor.NewSystem(actor.WithLogger(quiet))}
+				s := &scene{name: name, options: options, system: actor.NewSystem(actor.Logger(quiet))}
 				test(t, s)
 				require.NoError(t, s.system.Close(background))
 			})
@@ -107,8 +107,8 @@ func TestTheEndOfTheContextComesBeforeAfter(t *testing.T) {
 func TestAfterDoesNotHurryACallThatHasBeenChosen(t *testing.T) {
 	bubbles(t, func(t *testing.T, s *scene) {
 		typ := activeobject.NewType[results]("results")
-		set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *results, v int) { r.value = v }))
-		second := activeobject.Entry(typ, "second", activeobject.Get(func(r *results) int { return r.value })).When("two", func(r *results) bool { return r.value == 2 })
+		set := activeobject.Procedure(typ, "set", activeobject.Arg(func(r *results, v int) { r.value = v }))
+		second := activeobject.Entry(typ, "second", activeobject.Result(func(r *results) int { return r.value })).When("two", func(r *results) bool { return r.value == 2 })
 		first := activeobject.Entry(typ, "first", func(*results, None) (int, error) { return second.Requeue(nil) }).When("one", func(r *results) bool { return r.value == 1 })
 		o := newObject(t, s, typ, &results{})
 		time.AfterFunc(time.Second, func() { set.Call(background, o, 1) })
@@ -189,7 +189,7 @@ func ExampleAfter() {
 
 	type box struct{ letters []string }
 	boxes := activeobject.NewType[box]("mailbox")
-	fetch := activeobject.Entry(boxes, "fetch", activeobject.Get(func(b *box) string {
+	fetch := activeobject.Entry(boxes, "fetch", activeobject.Result(func(b *box) string {
 		letter := b.letters[0]
 		b.letters = b.letters[1:]
 		return letter

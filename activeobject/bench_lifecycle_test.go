@@ -15,7 +15,7 @@ func BenchmarkRestart(b *testing.B) {
 	for name, waiters := range map[string]int{"nobody waits": 0, "10000 wait": 10000} {
 		b.Run(name, func(b *testing.B) {
 			ls := newLanterns()
-			system := actor.NewSystem(actor.WithLogger(quiet))
+			system := actor.NewSystem(actor.Logger(quiet))
 			defer system.Close(background)
 			made := make(chan None, 1)
 			o := activeobject.Must(activeobject.NewFrom(system, ls.Type, func() (*lantern, error) {

@@ -19,8 +19,8 @@ func newSluices() sluices {
 	typ := activeobject.NewType[int]("sluice")
 	return sluices{
 		typ,
-		activeobject.Procedure(typ, "fill", activeobject.Do(func(level *int) { *level++ })),
-		activeobject.Entry(typ, "drain", activeobject.Do(func(*int) {})).When("open", func(*int) bool { return false }),
+		activeobject.Procedure(typ, "fill", activeobject.Plain(func(level *int) { *level++ })),
+		activeobject.Entry(typ, "drain", activeobject.Plain(func(*int) {})).When("open", func(*int) bool { return false }),
 	}
 }
 
@@ -34,7 +34,7 @@ type crowd struct {
 // newCrowd makes an object at which n callers wait: for room, but for the first 100, if it
 // is bounded.
 func newCrowd(b *testing.B, ss sluices, n int, options ...activeobject.Option) *crowd {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	c := &crowd{o: activeobject.Must(activeobject.New(system, ss.Type, new(int), options...))}
 	for range n {
 		ctx, cancel := context.WithCancel(background)
@@ -73,7 +73,7 @@ func (c *crowd) late() (worst time.Duration) {
 	return worst
 }
 
-var roomFor100 = activeobject.Bounded(100, activeobject.Wait)
+var roomFor100 = activeobject.Bound(100, activeobject.Wait)
 
 // A call passes while 10, or 20 000, wait for room: "×few" is the second by the first, and
 // at most 2.
@@ -134,7 +134,7 @@ func BenchmarkDeadlinesOfThoseThatWaitForRoom(b *testing.B) {
 // most 10 MB and 0.1 s.
 func BenchmarkExplainingIdleObjects(b *testing.B) {
 	ss := newSluices()
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(background)
 	var o *activeobject.Object[int]
 	for range 100_000 {

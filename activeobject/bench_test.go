@@ -49,7 +49,7 @@ var (
 	tallies  = activeobject.NewType[tally]("tally")
 	bump     = activeobject.Procedure(tallies, "bump", (*tally).Add)
 	addOpen  = activeobject.Entry(tallies, "add", (*tally).Add).When("open", (*tally).Open)
-	sum      = activeobject.Function(tallies, "sum", activeobject.Get((*tally).Sum))
+	sum      = activeobject.Function(tallies, "sum", activeobject.Result((*tally).Sum))
 	reach    = activeobject.Entry(tallies, "reach", (*tally).Pass).WhenArg("reached", (*tally).Reaches)
 	positive = [3]*activeobject.Operation[tally, int64, int64]{
 		activeobject.Entry(tallies, "positive 0", (*tally).Pass).When("positive", (*tally).Open),
@@ -620,7 +620,7 @@ func BenchmarkMemory(b *testing.B) {
 	system.Actors() // the actor system's own memory is not the objects'
 	type small struct{ n int64 }
 	smalls := activeobject.NewType[small]("small")
-	activeobject.Procedure(smalls, "touch", activeobject.Do(func(s *small) { s.n++ }))
+	activeobject.Procedure(smalls, "touch", activeobject.Plain(func(s *small) { s.n++ }))
 	kept := make([]*activeobject.Object[small], objects)
 	states := make([]small, objects)
 	for b.Loop() {

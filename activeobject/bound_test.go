@@ -20,11 +20,11 @@ import (
 func bounds(n int, overflow activeobject.Overflow) map[bool]func() (ledgers, []activeobject.Option) {
 	return map[bool]func() (ledgers, []activeobject.Option){
 		false: func() (ledgers, []activeobject.Option) {
-			return newLedgers(), []activeobject.Option{activeobject.Bounded(n, overflow)}
+			return newLedgers(), []activeobject.Option{activeobject.Bound(n, overflow)}
 		},
 		true: func() (ledgers, []activeobject.Option) {
 			l := newLedgers()
-			l.a.Bounded(n, overflow)
+			l.a.Bound(n, overflow)
 			return l, nil
 		},
 	}
@@ -74,7 +74,7 @@ func TestABoundHoldsBehindARequestThatWaitedForItsThread(t *testing.T) {
 	work := activeobject.ProcedureCtx(typ, "work", func(_ *struct{}, ctx context.Context, leave chan None) (None, error) {
 		<-leave
 		return nil, nil
-	}).Bounded(3, activeobject.Refuse)
+	}).Bound(3, activeobject.Refuse)
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, new(struct{}))
 		leave := make(chan None)
@@ -166,7 +166,7 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 func TestWhoWaitsForRoomIsToldOfTheStop(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bounded(0, activeobject.Wait))
+		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bound(0, activeobject.Wait))
 		release := braked(t, s, o, l.hold)
 		outside := calling(background, o, l.a, "a1")
 		waiting(t, o, l.a, 1)
@@ -182,8 +182,8 @@ func TestATellThatIsTurnedAwayIsLogged(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		h := &recorder{}
-		s.system = newSystem(t, actor.WithLogger(h.logger()))
-		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bounded(0, activeobject.Wait))
+		s.system = newSystem(t, actor.Logger(h.logger()))
+		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bound(0, activeobject.Wait))
 		release := braked(t, s, o, l.hold)
 		if err := l.a.Tell(background, o, "a1"); err != nil {
 			require.ErrorIs(t, err, activeobject.ErrFull)
@@ -200,7 +200,7 @@ func TestARequestThatCanStartAtOnceIsNeverTurnedAway(t *testing.T) {
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
 		ts := newTanks()
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(2, overflow))
+			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(2, overflow))
 			waits := []<-chan outcome[int]{calling(background, o, ts.drain, nil), calling(background, o, ts.drain, nil)}
 			waiting(t, o, ts.drain, 2)
 			for range 100 { // the queue is full, and these do not need it
@@ -224,7 +224,7 @@ func TestARequestThatCanStartAtOnceIsNeverTurnedAway(t *testing.T) {
 func TestWhoWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, activeobject.Wait))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(1, activeobject.Wait))
 		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, o, ts.hold)
@@ -240,20 +240,20 @@ func TestWhoWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
 func TestABoundOfAnOperationThatMakesNoSenseIsAPanicThatHelps(t *testing.T) {
 	l := newLedgers()
 	require.PanicsWithValue(t, `activeobject: procedure "a" of type "ledger" gets the bound -1: it must not be negative`, func() {
-		l.a.Bounded(-1, activeobject.Refuse)
+		l.a.Bound(-1, activeobject.Refuse)
 	})
 	for _, overflow := range []activeobject.Overflow{0, activeobject.Wait + 1} {
-		require.Panics(t, func() { l.a.Bounded(1, overflow) })
+		require.Panics(t, func() { l.a.Bound(1, overflow) })
 	}
 	activeobject.Must(activeobject.New(newSystem(t), l.Type, &ledger{}))
-	require.Panics(t, func() { l.a.Bounded(1, activeobject.Refuse) }, "too late")
+	require.Panics(t, func() { l.a.Bound(1, activeobject.Refuse) }, "too late")
 }
 
 func TestUnboundedTakesTheBoundOfTheTypeBack(t *testing.T) {
 	l := newLedgers()
-	l.Type.Default(activeobject.Bounded(0, activeobject.Refuse))
+	l.Type.Default(activeobject.Bound(0, activeobject.Refuse))
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, l.Type, &ledger{}, activeobject.Unbounded())
+		o := newObject(t, s, l.Type, &ledger{}, activeobject.NoBound())
 		release := braked(t, s, o, l.hold)
 		results := l.queue(t, o, wishes("a1", "b2")...)
 		release()
@@ -270,7 +270,7 @@ func TestAnOverloadIsRefusedInBoundedMemoryAndNobodyIsLost(t *testing.T) {
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest} {
 		l := newLedgers()
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, l.Type, &ledger{}, activeobject.Bounded(bound, overflow))
+			o := newObject(t, s, l.Type, &ledger{}, activeobject.Bound(bound, overflow))
 			release := braked(t, s, o, l.hold)
 			var full, ran atomic.Int64
 			var all sync.WaitGroup
@@ -305,7 +305,7 @@ func TestAnOverloadIsRefusedInBoundedMemoryAndNobodyIsLost(t *testing.T) {
 func TestAFullObjectDoesNotSpin(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, activeobject.Wait))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(1, activeobject.Wait))
 		var all []<-chan outcome[int]
 		for i := range 10 {
 			all = append(all, calling(background, o, ts.drain, nil))
@@ -332,8 +332,8 @@ func TestTwoObjectsThatTellEachOtherIntoFullQueuesDoNotWedge(t *testing.T) {
 	es := newErrands()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			a := newObject(t, s, es.Type, &errand{}, activeobject.Bounded(1, overflow))
-			b := newObject(t, s, es.Type, &errand{}, activeobject.Bounded(1, overflow))
+			a := newObject(t, s, es.Type, &errand{}, activeobject.Bound(1, overflow))
+			b := newObject(t, s, es.Type, &errand{}, activeobject.Bound(1, overflow))
 			busy := func(at, other *activeobject.Object[errand], here, there chan struct{}) <-chan outcome[None] {
 				return calling(background, at, es.run, func(ctx context.Context) error {
 					close(here)
@@ -364,7 +364,7 @@ func TestNoBoundConcernsATry(t *testing.T) {
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, overflow))
+			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(1, overflow))
 			release := braked(t, s, o, ts.hold)
 			waits := ts.fill.Send(background, o, 1)
 			waiting(t, o, ts.fill, 1)

@@ -42,8 +42,8 @@ func TestObjectsWorkInsideBubblesAndOutsideInTurn(t *testing.T) {
 	ts, ps := newTanks(), newPlaces()
 	// work makes use of everything that keeps records, and leaves nothing behind.
 	work := func(t *testing.T, wait func()) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
-			system := actor.NewSystem(actor.WithLogger(quiet))
+		for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}} {
+			system := actor.NewSystem(actor.Logger(quiet))
 			o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, options...))
 			var all sync.WaitGroup
 			for _, drain := range ts.entries() {
@@ -113,7 +113,7 @@ func TestBubblesAndTheWorldOutsideAtTheSameTime(t *testing.T) {
 	}
 	ts := newTanks()
 	busy := func(system *actor.System) {
-		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.WithoutFastPath()))
+		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.NoFastPath()))
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
@@ -145,8 +145,8 @@ func TestBubblesAndTheWorldOutsideAtTheSameTime(t *testing.T) {
 func TestASystemInABubbleCanBeAnActorSystemToo(t *testing.T) {
 	ts := newTanks()
 	synctest.Test(t, func(t *testing.T) {
-		system := actor.NewSystem(actor.WithLogger(quiet))
-		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Named("tank")))
+		system := actor.NewSystem(actor.Logger(quiet))
+		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Name("tank")))
 		f := system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "drain"}, time.Hour)
 		synctest.Wait()
 		require.Equal(t, 1, ts.drain.Waiting(o))
@@ -182,9 +182,9 @@ func TestACancelledCallReturnsInNoTime(t *testing.T) {
 
 func TestADeadlineIsKeptAcrossRequeuesAndSelections(t *testing.T) {
 	ds := newDesks("desk")
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}} {
 		synctest.Test(t, func(t *testing.T) {
-			system := actor.NewSystem(actor.WithLogger(quiet))
+			system := actor.NewSystem(actor.Logger(quiet))
 			a := activeobject.Must(activeobject.New(system, ds.Type, &desk{open: true}, options...))
 			b := activeobject.Must(activeobject.New(system, ds.Type, &desk{}, options...))
 			for _, to := range []*activeobject.Object[desk]{nil, b} {

@@ -109,7 +109,13 @@ const (
 	watchedUnknown            // nothing
 )
 
-// Try is Call for who does not want to wait: neither for a guard nor behind a
+// Do is Call for the error alone: for an operation without a result.
+func (op *Operation[T, A, R]) Do(ctx context.Context, o *Object[T], arg A) error {
+	_, err := op.Call(ctx, o, arg)
+	return err
+}
+
+// Try is Call without the wait: neither for a guard nor behind a
 // request that comes first. It may still wait until the object can decide, that
 // is for what runs; so it takes a context. If the request would have to wait it
 // fails with a *RefusedError, which matches ErrRefused and carries the reason. If its
@@ -125,7 +131,11 @@ func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, 
 // with the context's error. A body that cannot start at once, or that may block,
 // runs on another goroutine.
 func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Future[R] {
-	r, c, err := start(op, ctx, o, arg, sending, nil)
+	return futureOf(start(op, ctx, o, arg, sending, nil))
+}
+
+// futureOf returns the future of what start has returned.
+func futureOf[R any](r R, c *request, err error) Future[R] {
 	if c != nil {
 		return actor.Promised[R](&c.pending)
 	}
@@ -136,7 +146,11 @@ func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Fut
 // which costs no allocation if ctx cannot end, whether the request has to wait or
 // not. (A body that takes a context costs that context.)
 func (op *Operation[T, A, R]) Begin(ctx context.Context, o *Object[T], arg A) Ticket[R] {
-	r, c, err := start(op, ctx, o, arg, beginning, nil)
+	return ticketOf(start(op, ctx, o, arg, beginning, nil))
+}
+
+// ticketOf returns the ticket of what start has returned.
+func ticketOf[R any](r R, c *request, err error) Ticket[R] {
 	if c != nil {
 		return actor.Ticketed[R](&c.pending)
 	}

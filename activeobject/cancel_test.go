@@ -30,10 +30,10 @@ func newTanks() tanks {
 	drain := func(d *dam) int { d.drain(); d.note("drained"); return len(d.log) }
 	return tanks{
 		Type:     t,
-		drain:    activeobject.Entry(t, "drain", activeobject.Get(drain)).When("wet", (*dam).wet),
+		drain:    activeobject.Entry(t, "drain", activeobject.Result(drain)).When("wet", (*dam).wet),
 		drainCtx: activeobject.EntryCtx(t, "drain-ctx", func(d *dam, _ context.Context, _ None) (int, error) { return drain(d), nil }).When("wet", (*dam).wet),
-		fill:     activeobject.Procedure(t, "fill", activeobject.Put((*dam).fill)),
-		runs:     activeobject.Function(t, "runs", activeobject.Get(func(d *dam) int { return len(d.log) })),
+		fill:     activeobject.Procedure(t, "fill", activeobject.Arg((*dam).fill)),
+		runs:     activeobject.Function(t, "runs", activeobject.Result(func(d *dam) int { return len(d.log) })),
 		hold:     hold(t),
 	}
 }

@@ -81,9 +81,9 @@ func TestABodyThatClosesAnObjectHearsThatItsRestartWaitsForTheBody(t *testing.T)
 	everywhere(t, func(t *testing.T, s *scene) {
 		made := func() (*place, error) { return &place{}, nil }
 		j := newJudge()
-		parent, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Named("parent"), activeobject.Supervised(j))...)
+		parent, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Name("parent"), activeobject.Supervisor(j))...)
 		require.NoError(t, err)
-		child, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Named("child"), activeobject.Under(parent))...)
+		child, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Name("child"), activeobject.Parent(parent))...)
 		require.NoError(t, err)
 		x := ps.at(t, s, "x")
 		_, err = ps.visit.Call(background, parent, func(context.Context) error { panic("failed") })

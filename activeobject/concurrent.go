@@ -58,9 +58,9 @@ func (s *settings) unsynchronizable(operations []string, argument func(op int) r
 	c := &s.concurrent
 	switch {
 	case s.thread != borrowed:
-		return senseless{[...]string{pooled: "Pooled", dedicated: "Dedicated", given: "On"}[s.thread], "gives an object one thread at a time: a Synchronizer has options of its own"}
+		return senseless{[...]string{pooled: "PooledThreads", dedicated: "DedicatedThread", given: "Dispatcher"}[s.thread], "gives an object one thread at a time: a Synchronizer has options of its own"}
 	case c.OnArrival && c.Crew != nil:
-		return senseless{"Monitor", "gives requests their threads when they arrive, and worker actors get theirs when they start: use the callers' threads, Spawned or On"}
+		return senseless{"Monitor", "gives requests their threads when they arrive, and worker actors get theirs when they start: use the callers' threads, Goroutines or Workers"}
 	case c.Limit < 0:
 		return senseless{"Limit", "is less than 1"}
 	case c.Table == nil:

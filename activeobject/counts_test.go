@@ -15,7 +15,7 @@ func TestStartsAreCountedWhollyOrNotAtAll(t *testing.T) {
 	const callers, calls = 8, 100
 	ls := newLevels()
 	everywhere(t, func(t *testing.T, s *scene) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.Counted()}} {
+		for _, options := range [][]activeobject.Option{nil, {activeobject.Counters()}} {
 			o := newObject(t, s, ls.Type, new(int), options...)
 			var all sync.WaitGroup
 			for range callers {

@@ -34,14 +34,14 @@ func newPlaces() places {
 			}
 			return nil, v(ctx)
 		}),
-		touch: activeobject.Procedure(t, "touch", activeobject.Do(func(p *place) { p.visits++ })),
-		enter: activeobject.Entry(t, "enter", activeobject.Do(func(*place) {})).When("open", func(*place) bool { return false }),
+		touch: activeobject.Procedure(t, "touch", activeobject.Plain(func(p *place) { p.visits++ })),
+		enter: activeobject.Entry(t, "enter", activeobject.Plain(func(*place) {})).When("open", func(*place) bool { return false }),
 	}
 }
 
 // at makes a place with a name.
 func (ps places) at(t *testing.T, s *scene, name string) *activeobject.Object[place] {
-	return newObject(t, s, ps.Type, &place{}, activeobject.Named(name))
+	return newObject(t, s, ps.Type, &place{}, activeobject.Name(name))
 }
 
 // requireCircle requires a DeadlockError with the circle.

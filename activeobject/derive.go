@@ -97,7 +97,7 @@ func In[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S, 
 // keys they open.
 //
 //	express = activeobject.Derive(lifts, "express", func(e *Express) *Lift { return &e.Lift })
-//	leap    = activeobject.Procedure(express, "leap", activeobject.Put((*Express).Leap))
+//	leap    = activeobject.Procedure(express, "leap", activeobject.Arg((*Express).Leap))
 //
 //	activeobject.Opens(leap, activeobject.InFamily(express, stops), func(floor int) int { return floor })
 //
@@ -113,14 +113,14 @@ func InFamily[S, T any, K comparable, A, R any](derived *Type[S], family *Family
 // In has returned; guards stay. The new body reaches the old one as a method of
 // the part of its state that the base knows. It returns the operation, and panics
 // if that is not inherited, the body is nil, or the type sealed.
-func (op *Operation[T, A, R]) Override(body func(*T, A) (R, error)) *Operation[T, A, R] {
+func (op *Operation[T, A, R]) Override(body Body[T, A, R]) *Operation[T, A, R] {
 	op.override(body, nil)
 	return op
 }
 
 // OverrideCtx is Override with a body that may block or call other objects, as in
 // ProcedureCtx.
-func (op *Operation[T, A, R]) OverrideCtx(body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+func (op *Operation[T, A, R]) OverrideCtx(body BodyCtx[T, A, R]) *Operation[T, A, R] {
 	op.override(nil, body)
 	return op
 }

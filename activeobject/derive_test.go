@@ -55,11 +55,11 @@ func newBuffer() *buffer {
 	t := activeobject.NewType[slots]("buffer")
 	return &buffer{
 		Type:   t,
-		put:    activeobject.Entry(t, "put", activeobject.Put((*slots).put)).When("not full", (*slots).notFull),
-		get:    activeobject.Entry(t, "get", activeobject.Get((*slots).get)).When("not empty", (*slots).notEmpty),
+		put:    activeobject.Entry(t, "put", activeobject.Arg((*slots).put)).When("not full", (*slots).notFull),
+		get:    activeobject.Entry(t, "get", activeobject.Result((*slots).get)).When("not empty", (*slots).notEmpty),
 		fill:   activeobject.EntryCtx(t, "fill", (*slots).fill).WhenArg("room", func(s *slots, n int) bool { return len(s.items)+n <= s.capacity }),
-		clear:  activeobject.Procedure(t, "clear", activeobject.Do((*slots).clear)),
-		length: activeobject.Function(t, "length", activeobject.Get((*slots).length)),
+		clear:  activeobject.Procedure(t, "clear", activeobject.Plain((*slots).clear)),
+		length: activeobject.Function(t, "length", activeobject.Result((*slots).length)),
 		hold:   hold(t),
 	}
 }
@@ -108,7 +108,7 @@ func requireWaits[T, A, R any](t *testing.T, o *activeobject.Object[T], op *acti
 func TestADerivedTypeCanTakeTwoAtOnce(t *testing.T) {
 	b := newBuffer()
 	pairs := activeobject.Derive(b.Type, "pair buffer", activeobject.Same)
-	get2 := activeobject.Entry(pairs, "get2", activeobject.Get(func(s *slots) [2]int { return [2]int{s.get(), s.get()} })).
+	get2 := activeobject.Entry(pairs, "get2", activeobject.Result(func(s *slots) [2]int { return [2]int{s.get(), s.get()} })).
 		When("two", (*slots).two)
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -140,9 +140,9 @@ func (r *recalling) notJustPut() bool { return !r.justPut }
 func TestADerivedTypeCanDependOnTheHistory(t *testing.T) {
 	b := newBuffer()
 	typ := activeobject.Derive(b.Type, "recalling buffer", func(r *recalling) *slots { return &r.slots })
-	put := activeobject.In(typ, b.put).Override(activeobject.Put((*recalling).put))
-	get := activeobject.In(typ, b.get).Override(activeobject.Get((*recalling).get))
-	gget := activeobject.Entry(typ, "gget", activeobject.Get((*recalling).get)).
+	put := activeobject.In(typ, b.put).Override(activeobject.Arg((*recalling).put))
+	get := activeobject.In(typ, b.get).Override(activeobject.Result((*recalling).get))
+	gget := activeobject.Entry(typ, "gget", activeobject.Result((*recalling).get)).
 		When("not empty", func(r *recalling) bool { return r.notEmpty() }).
 		When("not just put", (*recalling).notJustPut)
 
@@ -182,8 +182,8 @@ func withLock[T any](base *activeobject.Type[T]) *lockable[T] {
 	t := activeobject.Derive(base, "locked "+base.Name(), func(l *locked[T]) *T { return &l.of })
 	return &lockable[T]{
 		Type:   t.Strengthen("not locked", (*locked[T]).free),
-		lock:   activeobject.Entry(t, "lock", activeobject.Do((*locked[T]).lock)).When("not locked", (*locked[T]).free),
-		unlock: activeobject.Procedure(t, "unlock", activeobject.Do((*locked[T]).unlock)),
+		lock:   activeobject.Entry(t, "lock", activeobject.Plain((*locked[T]).lock)).When("not locked", (*locked[T]).free),
+		unlock: activeobject.Procedure(t, "unlock", activeobject.Plain((*locked[T]).unlock)),
 	}
 }
 
@@ -386,7 +386,7 @@ func TestADerivedTypeCanBeDerivedFrom(t *testing.T) {
 	// Few exempts an operation of the base two steps below, and one of its own base.
 	few := activeobject.Derive(l.Type, "locked buffer of few", activeobject.Same).
 		Strengthen("few", func(l *locked[slots]) bool { return len(l.of.items) < 2 }, l.lock, l.unlock, b.get, b.clear)
-	peek := activeobject.Entry(few, "peek", activeobject.Get(func(l *locked[slots]) int { return l.of.items[0] })).
+	peek := activeobject.Entry(few, "peek", activeobject.Result(func(l *locked[slots]) int { return l.of.items[0] })).
 		When("not empty", func(l *locked[slots]) bool { return l.of.notEmpty() })
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -439,7 +439,7 @@ type (
 func TestABaseCountsWhoWaitsInsideADerivedObject(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	var pair *activeobject.Operation[dam, None, int]
-	pair = activeobject.Entry(dams, "pair", activeobject.Get(func(d *dam) int {
+	pair = activeobject.Entry(dams, "pair", activeobject.Result(func(d *dam) int {
 		d.level++
 		return d.Waiting(pair)
 	})).WhenWaiting("two", func(d *dam) bool { return d.level%2 == 1 || d.Waiting(pair) >= 2 })
@@ -449,7 +449,7 @@ func TestABaseCountsWhoWaitsInsideADerivedObject(t *testing.T) {
 	proms := activeobject.Derive(dams, "promoted", func(p *promoted) *dam { return &p.dam })
 	fields := activeobject.Derive(dams, "field", func(f *field) *dam { return f.deep })
 	hiddens := activeobject.Derive(dams, "hidden", func(h *hidden) *dam { return &h.dam })
-	others := activeobject.Entry(hiddens, "others", activeobject.Get(func(h *hidden) int { return h.Waiting(pair) })).
+	others := activeobject.Entry(hiddens, "others", activeobject.Result(func(h *hidden) int { return h.Waiting(pair) })).
 		WhenWaiting("one waits", func(h *hidden) bool { return h.Waiting(pair) == 1 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -535,10 +535,10 @@ func TestABodyMayBeOverriddenByOneThatTakesAContextAndBack(t *testing.T) {
 func TestWhatTheBaseDeclaresAfterADerivationIsInherited(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	typ := activeobject.Derive(dams, "derived dam", activeobject.Same)
-	twice := activeobject.Procedure(typ, "twice", activeobject.Do(func(d *dam) { d.level *= 2 }))
+	twice := activeobject.Procedure(typ, "twice", activeobject.Plain(func(d *dam) { d.level *= 2 }))
 	require.Equal(t, []string{"twice"}, typ.Operations())
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain))
 	drain.When("wet", (*dam).wet)
 	require.Equal(t, []string{"fill", "drain", "twice"}, typ.Operations())
 
@@ -556,7 +556,7 @@ func TestWhatTheBaseDeclaresAfterADerivationIsInherited(t *testing.T) {
 // An entry without a guard is for derived types to complete.
 func TestABaseMayBeIncomplete(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", activeobject.Do(func(*dam) {}))
+	swim := activeobject.Entry(dams, "swim", activeobject.Plain(func(*dam) {}))
 	typ := activeobject.Derive(dams, "derived dam", activeobject.Same)
 	activeobject.In(typ, swim).When("wet", (*dam).wet)
 	s := &scene{system: newSystem(t)}
@@ -569,12 +569,12 @@ func TestABaseMayBeIncomplete(t *testing.T) {
 
 func TestADerivedTypeHasTheOptionsOfItsBaseUnlessItHasItsOwn(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
 	heir := activeobject.Derive(dams, "heir", activeobject.Same)
 	grandchild := activeobject.Derive(heir, "grandchild", activeobject.Same)
 	rebel := activeobject.Derive(dams, "rebel", activeobject.Same).Default()
 	logged := 0
-	dams.Default(activeobject.WithoutFastPath(), activeobject.Logged(func(activeobject.Event) { logged++ }))
+	dams.Default(activeobject.NoFastPath(), activeobject.Log(func(activeobject.Event) { logged++ }))
 
 	s := &scene{system: newSystem(t)}
 	for typ, want := range map[*activeobject.Type[dam]]bool{dams: true, heir: true, grandchild: true, rebel: false} {
@@ -713,13 +713,13 @@ func TestADerivedTypeOpensKeysOfAnInheritedFamily(t *testing.T) {
 		},
 	} {
 		typ, stop := declare()
-		leap := activeobject.Procedure(typ, "leap", activeobject.Put(func(e *express, to int) { e.lift.floor = to }))
+		leap := activeobject.Procedure(typ, "leap", activeobject.Arg(func(e *express, to int) { e.lift.floor = to }))
 		activeobject.Opens(leap, stop, same)
-		cheat := activeobject.Procedure(typ, "leap short", activeobject.Put(func(e *express, to int) { e.lift.floor = to }))
+		cheat := activeobject.Procedure(typ, "leap short", activeobject.Arg(func(e *express, to int) { e.lift.floor = to }))
 		activeobject.Opens(cheat, stop, func(floor int) int { return floor + 1 })
 		move := activeobject.In(typ, ls.move)
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.Checked())
+			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.CheckOpens())
 			for floor := 1; floor <= 100; floor++ {
 				stop.Send(background, o, floor)
 			}
@@ -736,7 +736,7 @@ func TestADerivedTypeOpensKeysOfAnInheritedFamily(t *testing.T) {
 			require.ErrorAs(t, soon(t, s.system, awaiting(background, f)).err, new(*activeobject.UndeclaredError), name)
 		})
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.Counted())
+			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.Counters())
 			for floor := 1; floor <= 100; floor++ {
 				stop.Send(background, o, floor)
 			}

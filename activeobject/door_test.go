@@ -13,8 +13,8 @@ func TestARequeueIsRefusedByAFullQueueThatCallsWouldWaitFor(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		var there *activeobject.Object[depot]
 		typ := activeobject.NewType[depot]("depot")
-		take := activeobject.Entry(typ, "take", activeobject.Get(func(*depot) int { return 1 })).
-			When("open", func(d *depot) bool { return d.open }).Bounded(0, activeobject.Wait)
+		take := activeobject.Entry(typ, "take", activeobject.Result(func(*depot) int { return 1 })).
+			When("open", func(d *depot) bool { return d.open }).Bound(0, activeobject.Wait)
 		ask := activeobject.Procedure(typ, "ask", func(*depot, None) (int, error) {
 			if elsewhere {
 				return take.RequeueTo(there, nil)

@@ -150,9 +150,9 @@ func golden(t *testing.T, name string, got []byte) {
 func TestAnExplanationFollowsTheWaitToItsEnd(t *testing.T) {
 	ps := newPlaces()
 	synctest.Test(t, func(t *testing.T) {
-		system := actor.NewSystem(actor.WithLogger(quiet))
+		system := actor.NewSystem(actor.Logger(quiet))
 		at := func(name string) *activeobject.Object[place] {
-			return activeobject.Must(activeobject.New(system, ps.Type, &place{}, activeobject.Named(name), activeobject.WithoutFastPath()))
+			return activeobject.Must(activeobject.New(system, ps.Type, &place{}, activeobject.Name(name), activeobject.NoFastPath()))
 		}
 		office, vault, safe := at("office"), at("vault"), at("safe")
 		var results []<-chan outcome[None]
@@ -200,7 +200,7 @@ func TestAnExplanationFollowsTheWaitToItsEnd(t *testing.T) {
 func TestAnIdleObjectExplainsItselfInFewWords(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Named("lake"))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Name("lake"))
 		require.Equal(t, "lake: 0 running, 0 waiting\n", o.Explain().String())
 		j, err := o.Explain().JSON()
 		require.NoError(t, err)
@@ -235,8 +235,8 @@ func TestAFarWaitForAGuardIsExplained(t *testing.T) {
 func TestExplainingManyWaitersDelaysNoCall(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
-	note := activeobject.Function(dams, "note", activeobject.Do(func(*dam) {}))
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
+	note := activeobject.Function(dams, "note", activeobject.Plain(func(*dam) {}))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})

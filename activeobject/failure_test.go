@@ -55,7 +55,7 @@ func newMines() mines {
 		Type:     t,
 		blast:    activeobject.Procedure(t, "blast", blast),
 		blastCtx: activeobject.ProcedureCtx(t, "blast-ctx", func(m *mine, _ context.Context, v any) (None, error) { return blast(m, v) }),
-		leave:    activeobject.Procedure(t, "leave", activeobject.Do(leave)),
+		leave:    activeobject.Procedure(t, "leave", activeobject.Plain(leave)),
 		leaveCtx: activeobject.ProcedureCtx(t, "leave-ctx", func(m *mine, _ context.Context, _ None) (None, error) { leave(m); return nil, nil }),
 		enter:    activeobject.Entry(t, "enter", same).When("open", guard),
 		enterCtx: activeobject.EntryCtx(t, "enter-ctx", func(m *mine, _ context.Context, n int) (int, error) { return same(m, n) }).When("open too", guard),
@@ -65,11 +65,11 @@ func newMines() mines {
 			}
 			return m.open
 		}),
-		tread:   activeobject.Procedure(t, "tread", activeobject.Do(func(m *mine) { m.open = true })),
-		arm:     activeobject.Procedure(t, "arm", activeobject.Put(func(m *mine, v any) { m.armed = v })),
-		look:    activeobject.Function(t, "look", activeobject.Get(func(m *mine) int { return m.blasts })),
+		tread:   activeobject.Procedure(t, "tread", activeobject.Plain(func(m *mine) { m.open = true })),
+		arm:     activeobject.Procedure(t, "arm", activeobject.Arg(func(m *mine, v any) { m.armed = v })),
+		look:    activeobject.Function(t, "look", activeobject.Result(func(m *mine) int { return m.blasts })),
 		hold:    hold(t),
-		wait:    activeobject.Entry(t, "wait", activeobject.Do(leave)).When("open", func(m *mine) bool { return m.open }),
+		wait:    activeobject.Entry(t, "wait", activeobject.Plain(leave)).When("open", func(m *mine) bool { return m.open }),
 		waitCtx: activeobject.EntryCtx(t, "wait-ctx", func(m *mine, _ context.Context, _ None) (None, error) { leave(m); return nil, nil }).When("open", func(m *mine) bool { return m.open }),
 	}
 }
@@ -282,7 +282,7 @@ func TestACallerThatDiesOfItsBodyHandsTheObjectOnOnce(t *testing.T) {
 		return
 	}
 	ms := newMines()
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}} {
 		synctest.Test(t, func(t *testing.T) {
 			system := actor.NewSystem()
 			o := activeobject.Must(activeobject.New(system, ms.Type, &mine{}, options...))
@@ -356,7 +356,7 @@ func TestObjectsGoOnThoughManyGoroutinesEndInThem(t *testing.T) {
 func TestAGuardThatEndsItsGoroutineDoesNotWedgeTheObject(t *testing.T) {
 	// A failed assertion in a guard is enough for that.
 	ms := newMines()
-	sabotage := activeobject.Procedure(ms.Type, "sabotage", activeobject.Do(func(m *mine) { m.exits = true }))
+	sabotage := activeobject.Procedure(ms.Type, "sabotage", activeobject.Plain(func(m *mine) { m.exits = true }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		system := actor.NewSystem() // not to be closed if it is wedged
 		o := activeobject.Must(activeobject.New(system, ms.Type, &mine{}, s.options...))

@@ -1,7 +1,6 @@
 package activeobject
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -31,13 +30,13 @@ type Family[T any, K comparable, A, R any] struct {
 // is nil. The key function must always return the same key for an argument. If it
 // panics, or returns a key that is not equal to itself, the request fails with a
 // *KeyError.
-func EntryFamily[T any, K comparable, A, R any](t *Type[T], name string, body func(*T, A) (R, error), key func(A) K) *Family[T, K, A, R] {
+func EntryFamily[T any, K comparable, A, R any](t *Type[T], name string, body Body[T, A, R], key func(A) K) *Family[T, K, A, R] {
 	return familyOf(declare(t, mailbox.Entry, name, body, nil), key)
 }
 
 // EntryFamilyCtx is EntryFamily with a body that may block or call other objects,
 // as in ProcedureCtx.
-func EntryFamilyCtx[T any, K comparable, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error), key func(A) K) *Family[T, K, A, R] {
+func EntryFamilyCtx[T any, K comparable, A, R any](t *Type[T], name string, body BodyCtx[T, A, R], key func(A) K) *Family[T, K, A, R] {
 	return familyOf(declare(t, mailbox.Entry, name, nil, body), key)
 }
 
@@ -92,7 +91,7 @@ func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
 // operation is taken to be able to open anything.
 //
 // An operation that opens what it does not declare leaves requests waiting whose
-// guard holds. Objects made with the option Checked find that out. If keys panics,
+// guard holds. Objects made with the option CheckOpens find that out. If keys panics,
 // all guards are evaluated, and the panic is logged.
 //
 // In a derived type, In and InFamily return the handles of what is inherited; what an

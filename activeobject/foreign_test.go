@@ -58,10 +58,10 @@ func newTarns() tarns {
 	full := func(b *tarn) bool { return b.full }
 	ts := tarns{
 		Type:     t,
-		drain:    activeobject.Entry(t, "drain", activeobject.Do(func(b *tarn) { b.ran++ })).When("full", full),
+		drain:    activeobject.Entry(t, "drain", activeobject.Plain(func(b *tarn) { b.ran++ })).When("full", full),
 		drainCtx: activeobject.EntryCtx(t, "drain-ctx", func(b *tarn, _ context.Context, _ None) (None, error) { b.ran++; return nil, nil }).When("full too", full),
-		fill:     activeobject.Procedure(t, "fill", activeobject.Put(func(b *tarn, full bool) { b.full = full })),
-		ran:      activeobject.Procedure(t, "ran", activeobject.Get(func(b *tarn) int { return b.ran })),
+		fill:     activeobject.Procedure(t, "fill", activeobject.Arg(func(b *tarn, full bool) { b.full = full })),
+		ran:      activeobject.Procedure(t, "ran", activeobject.Result(func(b *tarn) int { return b.ran })),
 	}
 	ts.twice = activeobject.Procedure(t, "twice", func(*tarn, None) (None, error) { return ts.drainCtx.Requeue(nil) })
 	return ts
@@ -86,7 +86,7 @@ var orders = map[string]activeobject.Option{
 	"by arrival":  activeobject.ByArrival(),
 	"by deadline": activeobject.ByDeadline(),
 	"by priority": activeobject.ByPriority(),
-	"chosen":      activeobject.Choosing(func([]*activeobject.Candidate) int { return 0 }),
+	"chosen":      activeobject.ByChoice(func([]*activeobject.Candidate) int { return 0 }),
 }
 
 // A context is its caller's code. Whatever its methods do while the request waits, others do
@@ -335,8 +335,8 @@ func TestAContextIsNotAskedWhileItsCallersGoroutineHasTheObject(t *testing.T) {
 	typ := activeobject.NewType[tarn]("tarn")
 	var during func()
 	open := func(b *tarn) bool { return b.full }
-	dive := activeobject.Procedure(typ, "dive", activeobject.Do(func(*tarn) { during() }))
-	pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*tarn) {})).When("full", open)
+	dive := activeobject.Procedure(typ, "dive", activeobject.Plain(func(*tarn) { during() }))
+	pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*tarn) {})).When("full", open)
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, method := range methods {
 			o := newObject(t, s, typ, &tarn{full: true})

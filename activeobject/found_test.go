@@ -35,8 +35,8 @@ func newErrands() errands {
 		run: activeobject.ProcedureCtx(t, "run", func(_ *errand, ctx context.Context, f func(context.Context) error) (None, error) {
 			return nil, f(ctx)
 		}),
-		quick: activeobject.Procedure(t, "quick", activeobject.Put(func(_ *errand, f func()) { f() })),
-		await: activeobject.Entry(t, "await", activeobject.Do(func(*errand) {})).When("open", func(e *errand) bool {
+		quick: activeobject.Procedure(t, "quick", activeobject.Arg(func(_ *errand, f func()) { f() })),
+		await: activeobject.Entry(t, "await", activeobject.Plain(func(*errand) {})).When("open", func(e *errand) bool {
 			e.asked++
 			return e.open
 		}),
@@ -45,7 +45,7 @@ func newErrands() errands {
 
 func TestATryAtTheEndOfAWorkersTurnDoesNotRunOnItsCaller(t *testing.T) {
 	es := newErrands()
-	for _, option := range []activeobject.Option{activeobject.Pooled(), activeobject.Dedicated()} {
+	for _, option := range []activeobject.Option{activeobject.PooledThreads(), activeobject.DedicatedThread()} {
 		s := &scene{system: newSystem(t), options: []activeobject.Option{option}}
 		o := newObject(t, s, es.Type, &errand{})
 		begun, first, atLast, last := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})

@@ -34,13 +34,13 @@ type resultsType struct {
 
 func newResults() *resultsType {
 	t := activeobject.NewType[results]("results")
-	value := activeobject.Get(func(r *results) int { return r.value })
+	value := activeobject.Result(func(r *results) int { return r.value })
 	return &resultsType{
 		Type:  t,
-		set:   activeobject.Procedure(t, "set", activeobject.Put(func(r *results, v int) { r.value = v })),
+		set:   activeobject.Procedure(t, "set", activeobject.Arg(func(r *results, v int) { r.value = v })),
 		read:  activeobject.Function(t, "read", value).When("there", (*results).there),
 		above: activeobject.Function(t, "above", func(r *results, least int) (int, error) { return r.value, nil }).WhenArg("above", func(r *results, least int) bool { return r.value > least }),
-		take:  activeobject.Entry(t, "take", activeobject.Get(func(r *results) int { v := r.value; r.value = 0; return v })).When("there to take", func(r *results) bool { return r.value > 0 }),
+		take:  activeobject.Entry(t, "take", activeobject.Result(func(r *results) int { v := r.value; r.value = 0; return v })).When("there to take", func(r *results) bool { return r.value > 0 }),
 	}
 }
 
@@ -124,10 +124,10 @@ func TestFunctionsAndEntriesThatWaitForOneEventStartInOrder(t *testing.T) {
 func TestAnInheritedFunctionCanGetAGuard(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		base := activeobject.NewType[results]("base")
-		read := activeobject.Function(base, "read", activeobject.Get(func(r *results) int { return r.value }))
+		read := activeobject.Function(base, "read", activeobject.Result(func(r *results) int { return r.value }))
 		derived := activeobject.Derive(base, "derived", activeobject.Same[results])
 		activeobject.In(derived, read).When("there", (*results).there)
-		set := activeobject.Procedure(derived, "set", activeobject.Put(func(r *results, v int) { r.value = v }))
+		set := activeobject.Procedure(derived, "set", activeobject.Arg(func(r *results, v int) { r.value = v }))
 
 		o := newObject(t, s, derived, &results{})
 		reads := calling(background, o, read, nil)
@@ -150,8 +150,8 @@ func ExampleFunction_guard() {
 
 	type election struct{ leader string }
 	elections := activeobject.NewType[election]("election")
-	elect := activeobject.Procedure(elections, "elect", activeobject.Put(func(e *election, who string) { e.leader = who }))
-	leader := activeobject.Function(elections, "leader", activeobject.Get(func(e *election) string { return e.leader })).
+	elect := activeobject.Procedure(elections, "elect", activeobject.Arg(func(e *election, who string) { e.leader = who }))
+	leader := activeobject.Function(elections, "leader", activeobject.Result(func(e *election) string { return e.leader })).
 		When("elected", func(e *election) bool { return e.leader != "" })
 
 	ctx, o := context.Background(), activeobject.Must(activeobject.New(system, elections, &election{}))

@@ -61,7 +61,7 @@ func TestTryIsRefusedBehindOneThatComesFirst(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
-			o := newObject(t, s, ts.Type, &dam{level: 10}, activeobject.Named("tank-of-"+drain.Name()))
+			o := newObject(t, s, ts.Type, &dam{level: 10}, activeobject.Name("tank-of-"+drain.Name()))
 			release := braked(t, s, o, ts.hold)
 			first := calling(background, o, ts.fill, 1)
 			waiting(t, o, ts.fill, 1)
@@ -207,11 +207,11 @@ func TestABodysErrorIsItsResult(t *testing.T) {
 func TestAnOperationOfAnotherTypeIsRefused(t *testing.T) {
 	// The state may even be of the same Go type.
 	ts, others := newTanks(), activeobject.NewType[dam]("lake")
-	swim := activeobject.Procedure(others, "swim", activeobject.Put((*dam).fill))
+	swim := activeobject.Procedure(others, "swim", activeobject.Arg((*dam).fill))
 	swimCtx := activeobject.ProcedureCtx(others, "swim-ctx", func(d *dam, _ context.Context, n int) (None, error) { d.fill(n); return nil, nil })
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &dam{}
-		o := newObject(t, s, ts.Type, state, activeobject.Named("tank"))
+		o := newObject(t, s, ts.Type, state, activeobject.Name("tank"))
 		for _, op := range []*activeobject.Operation[dam, int, None]{swim, swimCtx} {
 			check := func(err error) {
 				t.Helper()
@@ -244,7 +244,7 @@ func TestPooledRecordsPinNothing(t *testing.T) {
 	empties := activeobject.NewType[empty]("empty")
 	pass := activeobject.Entry(empties, "pass", func(_ *empty, b *box) (*box, error) { return &box{bytes: b.bytes}, nil }).When("open", func(e *empty) bool { return e.open })
 	passCtx := activeobject.EntryCtx(empties, "pass-ctx", func(_ *empty, _ context.Context, b *box) (*box, error) { return &box{bytes: b.bytes}, nil }).When("open", func(e *empty) bool { return e.open })
-	open := activeobject.Procedure(empties, "open", activeobject.Put(func(e *empty, open bool) { e.open = open }))
+	open := activeobject.Procedure(empties, "open", activeobject.Arg(func(e *empty, open bool) { e.open = open }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, empties, &empty{})
 		for _, op := range []*activeobject.Operation[empty, *box, *box]{pass, passCtx} {

@@ -34,9 +34,9 @@ func (d *dam) note(s string) { d.log = append(d.log, s) }
 
 func TestGuardsAreReconsideredAfterAProcedureNotAfterAFunction(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	asked := activeobject.Function(dams, "asked", activeobject.Get(func(d *dam) int { return d.asked }))
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	asked := activeobject.Function(dams, "asked", activeobject.Result(func(d *dam) int { return d.asked }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{level: -20})
@@ -60,9 +60,9 @@ func TestGuardsAreReconsideredAfterAProcedureNotAfterAFunction(t *testing.T) {
 
 func TestAStateGuardIsAskedOncePerReconsiderationHoweverManyWait(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	asked := activeobject.Function(dams, "asked", activeobject.Get(func(d *dam) int { return d.asked }))
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	asked := activeobject.Function(dams, "asked", activeobject.Result(func(d *dam) int { return d.asked }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{level: -1})
@@ -88,8 +88,8 @@ func TestAStateGuardIsAskedOncePerReconsiderationHoweverManyWait(t *testing.T) {
 func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	asked := activeobject.Function(dams, "asked", activeobject.Get(func(d *dam) int { return d.asked }))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	asked := activeobject.Function(dams, "asked", activeobject.Result(func(d *dam) int { return d.asked }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
@@ -129,7 +129,7 @@ func TestAddedGuardsMustAllHold(t *testing.T) {
 	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).
 		When("wet", (*dam).wet).
 		WhenArg("deep enough", (*dam).reaches)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
@@ -148,7 +148,7 @@ func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	drain := activeobject.Entry(dams, "drain", func(d *dam, who string) (None, error) { d.drain(); d.note(who); return nil, nil }).
 		When("wet", (*dam).wet)
-	note := activeobject.Procedure(dams, "note", activeobject.Put((*dam).note))
+	note := activeobject.Procedure(dams, "note", activeobject.Arg((*dam).note))
 	// fill opens the guard, but not before the test says so.
 	fill := activeobject.ProcedureCtx(dams, "fill", func(d *dam, _ context.Context, b *brake) (None, error) {
 		close(b.entered)
@@ -156,7 +156,7 @@ func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 		d.level++
 		return nil, nil
 	})
-	log := activeobject.Function(dams, "log", activeobject.Get(func(d *dam) []string { return d.log }))
+	log := activeobject.Function(dams, "log", activeobject.Result(func(d *dam) []string { return d.log }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
@@ -194,7 +194,7 @@ type turnstile struct {
 // newTurnstiles declares a type of turnstile for one test.
 func newTurnstiles() (typ *activeobject.Type[turnstile], pass *activeobject.Operation[turnstile, None, int], release *activeobject.Operation[turnstile, *brake, None]) {
 	typ = activeobject.NewType[turnstile]("turnstile")
-	pass = activeobject.Entry(typ, "pass", activeobject.NoArg(func(s *turnstile) (int, error) {
+	pass = activeobject.Entry(typ, "pass", activeobject.ResultError(func(s *turnstile) (int, error) {
 		if s.Waiting(pass) == 0 {
 			s.open = false // the last one shuts it
 		}
@@ -214,7 +214,7 @@ func newTurnstiles() (typ *activeobject.Type[turnstile], pass *activeobject.Oper
 
 func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 	typ, pass, release := newTurnstiles()
-	passed := activeobject.Function(typ, "passed", activeobject.Get(func(s *turnstile) int { return s.passed }))
+	passed := activeobject.Function(typ, "passed", activeobject.Result(func(s *turnstile) int { return s.passed }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &turnstile{})
@@ -285,9 +285,9 @@ func TestTheArrivingRequestCountsItself(t *testing.T) {
 	// One that comes alone finds itself waiting, whatever way it comes.
 	var alone, nobody *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
-	alone = activeobject.Entry(dams, "alone", activeobject.Do(func(*dam) {})).
+	alone = activeobject.Entry(dams, "alone", activeobject.Plain(func(*dam) {})).
 		WhenWaiting("one waits", func(d *dam) bool { return d.Waiting(alone) == 1 })
-	nobody = activeobject.Entry(dams, "nobody", activeobject.Do(func(*dam) {})).
+	nobody = activeobject.Entry(dams, "nobody", activeobject.Plain(func(*dam) {})).
 		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(nobody) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -305,7 +305,7 @@ func TestTheArrivingRequestCountsItself(t *testing.T) {
 func TestATryDoesNotCountItself(t *testing.T) {
 	var nobody *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
-	nobody = activeobject.Entry(dams, "nobody", activeobject.Do(func(*dam) {})).
+	nobody = activeobject.Entry(dams, "nobody", activeobject.Plain(func(*dam) {})).
 		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(nobody) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -318,7 +318,7 @@ func TestATryDoesNotCountItself(t *testing.T) {
 func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 	var drain *activeobject.Operation[dam, None, int]
 	dams := activeobject.NewType[dam]("dam")
-	drain = activeobject.Entry(dams, "drain", activeobject.Get(func(d *dam) int { d.level--; return d.Waiting(drain) })).
+	drain = activeobject.Entry(dams, "drain", activeobject.Result(func(d *dam) int { d.level--; return d.Waiting(drain) })).
 		When("wet", (*dam).wet)
 	var count *activeobject.Operation[dam, *brake, int]
 	count = activeobject.ProcedureCtx(dams, "count", func(d *dam, _ context.Context, b *brake) (int, error) {
@@ -326,7 +326,7 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 		<-b.let
 		return 100*d.Waiting(count) + d.Waiting(drain), nil
 	})
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		require.Zero(t, (&dam{}).Waiting(drain), "before New nobody waits")
@@ -350,7 +350,7 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 
 func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
 	count := activeobject.ProcedureCtx(dams, "count", func(d *dam, _ context.Context, b *brake) (int, error) {
 		if b != nil {
 			close(b.entered)
@@ -381,8 +381,8 @@ func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
 func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 	var high, low *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
-	high = activeobject.Entry(dams, "high", activeobject.Do(func(*dam) {})).When("wet", (*dam).wet)
-	low = activeobject.Entry(dams, "low", activeobject.Do(func(*dam) {})).
+	high = activeobject.Entry(dams, "high", activeobject.Plain(func(*dam) {})).When("wet", (*dam).wet)
+	low = activeobject.Entry(dams, "low", activeobject.Plain(func(*dam) {})).
 		WhenWaiting("no high waits", func(d *dam) bool { return d.Waiting(high) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -405,7 +405,7 @@ func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 func TestWhoComesLastRunsThoseWhomThatLetsIn(t *testing.T) {
 	var meet *activeobject.Operation[dam, None, string]
 	dams := activeobject.NewType[dam]("dam")
-	meet = activeobject.Entry(dams, "meet", activeobject.Get(func(d *dam) string {
+	meet = activeobject.Entry(dams, "meet", activeobject.Result(func(d *dam) string {
 		d.level = d.Waiting(meet)
 		return goroutine()
 	})).WhenWaiting("three are here", func(d *dam) bool { return d.level > 0 || d.Waiting(meet) == 3 })

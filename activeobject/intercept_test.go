@@ -54,7 +54,7 @@ func TestInterceptorsAreCalledInOrderWithTheContextOfTheRequest(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		tr := &trail{}
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(tr.named("a")), activeobject.Intercept(tr.named("b"), activeobject.Interceptor{}))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("a")), activeobject.Interceptors(tr.named("b"), activeobject.Interceptor{}))
 		want := []string{"queue a", "queue b", "run a true", "run b true", "ran b", "ran a", "done b true <nil>", "done a true <nil>"}
 		_, err := ts.fill.Call(background, o, 1)
 		require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestTheContextFollowsARequestThatWaits(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		tr := &trail{}
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(tr.named("a")))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("a")))
 		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		ts.fill.Call(background, o, 1)
@@ -104,7 +104,7 @@ func TestARequestThatQueueRefusesNeverArrives(t *testing.T) {
 			Done: func(context.Context, activeobject.Intercepted, error) { tr.add("never for the denied") },
 		}
 		state := &dam{}
-		o := newObject(t, s, ts.Type, state, activeobject.Intercept(tr.named("outer"), guard))
+		o := newObject(t, s, ts.Type, state, activeobject.Interceptors(tr.named("outer"), guard))
 		_, err := ts.fill.Call(background, o, 3)
 		require.Equal(t, denied, err)
 		require.Equal(t, []string{"queue outer", "done outer true denied"}, tr.read())
@@ -128,7 +128,7 @@ func TestRunMayReplaceTheBodyAndItsError(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, ran := range []bool{true, false} {
 			state := &dam{}
-			o := newObject(t, s, ts.Type, state, activeobject.Intercept(activeobject.Interceptor{
+			o := newObject(t, s, ts.Type, state, activeobject.Interceptors(activeobject.Interceptor{
 				Run: func(_ context.Context, _ activeobject.Intercepted, body func() error) error {
 					if ran {
 						body()
@@ -156,7 +156,7 @@ func TestAnInterceptorThatPanicsOrExitsFailsItsRequestOnly(t *testing.T) {
 						fail()
 					}
 				}
-				o := newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(tr.named("outer"), activeobject.Interceptor{
+				o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("outer"), activeobject.Interceptor{
 					Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 						at("queue")
 						if armed && where == "nil context" {
@@ -198,7 +198,7 @@ func TestDoneIsCalledOnceHoweverARequestEnds(t *testing.T) {
 		var mu sync.Mutex
 		queued, done := 0, 0
 		count := func(n *int) { mu.Lock(); *n++; mu.Unlock() }
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(20, activeobject.Refuse), activeobject.Intercept(activeobject.Interceptor{
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(20, activeobject.Refuse), activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 				count(&queued)
 				return ctx, nil
@@ -234,7 +234,7 @@ func TestRunIsInsideItsObject(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			var o *activeobject.Object[dam]
 			var found error
-			o = newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(activeobject.Interceptor{
+			o = newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(activeobject.Interceptor{
 				Run: func(ctx context.Context, _ activeobject.Intercepted, body func() error) error {
 					if after {
 						body()
@@ -253,7 +253,7 @@ func TestRunIsInsideItsObject(t *testing.T) {
 func TestARequestThatFailsOrIsLeftOutHasNoResultOfAnother(t *testing.T) {
 	ds := newDesks("desk")
 	skips := false
-	run := activeobject.Intercept(activeobject.Interceptor{
+	run := activeobject.Interceptors(activeobject.Interceptor{
 		Run: func(_ context.Context, _ activeobject.Intercepted, body func() error) error {
 			if skips {
 				return nil

@@ -23,8 +23,8 @@ var (
 	clerkDo = activeobject.ProcedureCtx(clerks, "do", func(_ *clerk, ctx context.Context, f func(context.Context) error) (activeobject.None, error) {
 		return nil, f(ctx)
 	})
-	clerkRead = activeobject.Entry(clerks, "read", activeobject.Do(func(c *clerk) { c.letters-- })).When("has letters", func(c *clerk) bool { return c.letters > 0 })
-	clerkPost = activeobject.Procedure(clerks, "post", activeobject.Do(func(c *clerk) { c.letters++ }))
+	clerkRead = activeobject.Entry(clerks, "read", activeobject.Plain(func(c *clerk) { c.letters-- })).When("has letters", func(c *clerk) bool { return c.letters > 0 })
+	clerkPost = activeobject.Procedure(clerks, "post", activeobject.Plain(func(c *clerk) { c.letters++ }))
 )
 
 // fixedPool is a dispatcher of a fixed number of threads.
@@ -57,11 +57,13 @@ func (ownThreads) Lends() bool { return false }
 // onFixedPools runs the test for objects on n threads of a user's dispatcher, and of a Pool.
 func onFixedPools(t *testing.T, n int, test func(t *testing.T, hire func() *activeobject.Object[clerk])) {
 	for name, option := range map[string]func(*testing.T, *actor.System) activeobject.Option{
-		"dispatcher": func(t *testing.T, _ *actor.System) activeobject.Option { return activeobject.On(newFixedPool(t, n)) },
+		"dispatcher": func(t *testing.T, _ *actor.System) activeobject.Option {
+			return activeobject.Dispatcher(newFixedPool(t, n))
+		},
 		"pool": func(t *testing.T, s *actor.System) activeobject.Option {
 			pool, err := synchronizer.NewPool(s, n)
 			require.NoError(t, err)
-			return activeobject.On(pool)
+			return activeobject.Dispatcher(pool)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,12 +186,12 @@ func TestNoGoroutineStandsInForThreadsThatAreNotLent(t *testing.T) {
 			return activeobject.Must(activeobject.New(system, clerks, &clerk{}, options...))
 		}
 		letters := hire()
-		first := clerkDo.Send(t.Context(), hire(activeobject.On(own)), func(ctx context.Context) error {
+		first := clerkDo.Send(t.Context(), hire(activeobject.Dispatcher(own)), func(ctx context.Context) error {
 			_, err := clerkRead.Call(ctx, letters, nil)
 			return err
 		})
 		synctest.Wait()
-		second := clerkPost.Send(t.Context(), hire(activeobject.On(own)), nil)
+		second := clerkPost.Send(t.Context(), hire(activeobject.Dispatcher(own)), nil)
 		synctest.Wait()
 		require.False(t, second.Ready(), "the only thread is taken")
 		_, err := clerkPost.Call(t.Context(), letters, nil)

@@ -26,9 +26,9 @@ func (s *settings) extractPlace(typ string, system *actor.System, factory bool) 
 		return place, nil
 	}
 	place, s.place = *s.place, nil
-	option := "Supervised"
+	option := "Supervisor"
 	if place.Parent != nil {
-		option = "Under"
+		option = "Parent"
 	}
 	if !factory && (place.Parent != nil || place.Guardian != nil) {
 		return place, &OptionError{Type: typ, Option: option, Problem: "needs a factory, as the supervisor may restart the object: make it with NewFrom"}
@@ -185,11 +185,11 @@ func (h *host[T]) Undecided(value any) {
 func (h *host[T]) Decided(what string, about actor.Failure) { h.decided(what, about) }
 
 // SpawnNamed implements actor.Spawner: it makes an actor a child of the object's. The
-// children end before the object's actor does, and before it is restarted; Supervising
+// children end before the object's actor does, and before it is restarted; ChildSupervisor
 // says how it supervises them. It fails with *actor.SpawnError if the object has been
 // stopped or is being restarted; with protoactor's error if it has a child of that
 // name; and with *actor.NameError if the name cannot be a part of an address. To make an
-// object a child, use Under.
+// object a child, use Parent.
 func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, error) {
 	if !actor.IsName(name) {
 		return nil, &actor.NameError{Name: name, Cause: actor.ErrBadName}

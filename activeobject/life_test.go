@@ -60,17 +60,17 @@ func newLanterns() *lanterns {
 	ls := &lanterns{Type: t}
 	ls.crash = activeobject.Procedure(t, "crash", func(_ *lantern, v any) (None, error) { panic(v) })
 	ls.crashCtx = activeobject.ProcedureCtx(t, "crash-ctx", func(_ *lantern, _ context.Context, v any) (None, error) { panic(v) })
-	ls.leave = activeobject.Procedure(t, "leave", activeobject.Do(func(*lantern) { runtime.Goexit() }))
+	ls.leave = activeobject.Procedure(t, "leave", activeobject.Plain(func(*lantern) { runtime.Goexit() }))
 	ls.leaveCtx = activeobject.ProcedureCtx(t, "leave-ctx", func(*lantern, context.Context, None) (None, error) { runtime.Goexit(); return nil, nil })
 	ls.burn = activeobject.Entry(t, "burn", func(l *lantern, n int) (int, error) { l.oil--; l.log = append(l.log, n); return l.made, nil }).
 		When("oil", func(l *lantern) bool { guard(l); return l.oil > 0 })
 	ls.pour = activeobject.Entry(t, "pour", func(l *lantern, n int) (int, error) { l.oil -= n; return l.made, nil }).
 		WhenArg("enough", func(l *lantern, n int) bool { guard(l); return l.oil >= n })
-	ls.fill = activeobject.Procedure(t, "fill", activeobject.Put(func(l *lantern, n int) { l.oil += n }))
-	ls.crack = activeobject.Procedure(t, "crack", activeobject.Put(func(l *lantern, v any) { l.crack = v }))
-	ls.loosen = activeobject.Procedure(t, "loosen", activeobject.Do(func(l *lantern) { l.exits = true }))
-	ls.made = activeobject.Function(t, "made", activeobject.Get(func(l *lantern) int { return l.made }))
-	ls.queue = activeobject.Function(t, "queue", activeobject.Get(func(l *lantern) int { return l.Waiting(ls.burn) }))
+	ls.fill = activeobject.Procedure(t, "fill", activeobject.Arg(func(l *lantern, n int) { l.oil += n }))
+	ls.crack = activeobject.Procedure(t, "crack", activeobject.Arg(func(l *lantern, v any) { l.crack = v }))
+	ls.loosen = activeobject.Procedure(t, "loosen", activeobject.Plain(func(l *lantern) { l.exits = true }))
+	ls.made = activeobject.Function(t, "made", activeobject.Result(func(l *lantern) int { return l.made }))
+	ls.queue = activeobject.Function(t, "queue", activeobject.Result(func(l *lantern) int { return l.Waiting(ls.burn) }))
 	ls.hold = hold(t)
 	ls.act = activeobject.ProcedureCtx(t, "act", func(_ *lantern, ctx context.Context, do func(context.Context) error) (None, error) {
 		return nil, do(ctx)
@@ -116,7 +116,7 @@ func (j *judge) HandleFailure(_ *proto.ActorSystem, s proto.Supervisor, child *p
 // supervised makes a lantern with a supervisor.
 func supervised(t *testing.T, s *scene, ls *lanterns, f *factory, strategy actor.Strategy) *activeobject.Object[lantern] {
 	t.Helper()
-	o, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervised(strategy))...)
+	o, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervisor(strategy))...)
 	require.NoError(t, err)
 	return o
 }
@@ -652,9 +652,9 @@ func TestObjectsAreChildrenOfActors(t *testing.T) {
 		parent := root.Spawn(proto.PropsFromFunc(func(c proto.Context) {
 			if _, ok := c.Message().(*proto.Started); ok {
 				var err, err2 error
-				a, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(c), activeobject.Named("a"))...)
-				b, err2 = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(c))...)
-				_, err3 := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(c), activeobject.Named("a"))...)
+				a, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(c), activeobject.Name("a"))...)
+				b, err2 = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(c))...)
+				_, err3 := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(c), activeobject.Name("a"))...)
 				var taken *actor.NameError
 				if !errors.As(err3, &taken) {
 					err3 = errors.New("two children of one name")
@@ -692,10 +692,10 @@ func TestObjectsAreChildrenOfObjects(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		j := newJudge()
 		f := &factory{}
-		parent, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervised(newJudge()), activeobject.Supervising(j))...)
+		parent, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervisor(newJudge()), activeobject.ChildSupervisor(j))...)
 		require.NoError(t, err)
 		spawn := func() (o *activeobject.Object[lantern], err error) {
-			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 		}
 		var child *activeobject.Object[lantern]
 		make := calling(background, parent, ls.act, func(context.Context) (err error) { child, err = spawn(); return err })
@@ -744,9 +744,9 @@ func TestAFailureMayBeDecidedByTheGrandparent(t *testing.T) {
 			"stop":    func(j judgement) { j.supervisor.StopChildren(j.child) },
 		} {
 			j := newJudge()
-			parent, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Supervised(j), activeobject.Supervising(pass))...)
+			parent, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Supervisor(j), activeobject.ChildSupervisor(pass))...)
 			require.NoError(t, err)
-			child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+			child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 			require.NoError(t, err)
 			ls.crash.Call(background, child, io.ErrUnexpectedEOF)
 			c := soon(t, s.system, j.cases)
@@ -777,8 +777,8 @@ func TestAFailureThatNobodyDecidesAboutEndsTheChild(t *testing.T) {
 	ls := newLanterns()
 	pass := proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.EscalateDirective })
 	everywhere(t, func(t *testing.T, s *scene) {
-		parent := newObject(t, s, ls.Type, &lantern{made: 1}, activeobject.Supervising(pass))
-		child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+		parent := newObject(t, s, ls.Type, &lantern{made: 1}, activeobject.ChildSupervisor(pass))
+		child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 		require.NoError(t, err)
 		ls.crash.Call(background, child, io.ErrUnexpectedEOF)
 		require.ErrorIs(t, soon(t, s.system, calling(background, child, ls.made, nil)).err, activeobject.ErrStopped)
@@ -813,7 +813,7 @@ func TestARestartEndsTheChildrenOfAnObject(t *testing.T) {
 		j := newJudge()
 		parent := supervised(t, s, ls, &factory{}, j)
 		spawn := func() (*activeobject.Object[lantern], error) {
-			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 		}
 		b := newBrake()
 		var child *activeobject.Object[lantern]
@@ -865,13 +865,13 @@ func TestAnObjectCannotBeMadeUnderOneThatHasEnded(t *testing.T) {
 	c := soon(t, s.system, contexts)
 	require.NoError(t, root.StopFuture(pid).Wait())
 	var refused *actor.SpawnError
-	_, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Under(c))
+	_, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Parent(c))
 	require.ErrorAs(t, err, &refused)
 	require.ErrorIs(t, err, activeobject.ErrStopped)
 
 	elsewhere := newSystem(t)
 	o := supervised(t, &scene{system: elsewhere}, ls, &factory{}, newJudge())
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Under(o))
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Parent(o))
 	require.ErrorAs(t, err, &refused)
 	require.ErrorIs(t, err, actor.ErrElsewhere)
 	require.Empty(t, s.system.Explain())
@@ -891,22 +891,22 @@ func TestNewFromMakesTheFirstStateByTheFactory(t *testing.T) {
 	}
 	_, err := activeobject.NewFrom[lantern](s.system, ls.Type, nil)
 	refuse(err, "factory")
-	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Supervised(newJudge()))
-	refuse(err, "Supervised")
-	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Under(s.system.Actors().Root))
-	refuse(err, "Under")
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Under(nil))
-	refuse(err, "Under")
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Supervised(nil))
-	refuse(err, "Supervised")
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Supervising(nil))
-	refuse(err, "Supervising")
+	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Supervisor(newJudge()))
+	refuse(err, "Supervisor")
+	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Parent(s.system.Actors().Root))
+	refuse(err, "Parent")
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Parent(nil))
+	refuse(err, "Parent")
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Supervisor(nil))
+	refuse(err, "Supervisor")
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.ChildSupervisor(nil))
+	refuse(err, "ChildSupervisor")
 
 	fails := func(way func() error, cause error) {
 		t.Helper()
 		f := &factory{}
 		f.fails(way)
-		_, err := activeobject.NewFrom(s.system, ls.Type, f.make, activeobject.Named("x"), activeobject.Supervised(newJudge()))
+		_, err := activeobject.NewFrom(s.system, ls.Type, f.make, activeobject.Name("x"), activeobject.Supervisor(newJudge()))
 		var fe *activeobject.FactoryError
 		require.ErrorAs(t, err, &fe)
 		require.Equal(t, "lantern", fe.Type)
@@ -921,14 +921,14 @@ func TestNewFromMakesTheFirstStateByTheFactory(t *testing.T) {
 	for o := range s.system.Objects() {
 		t.Errorf("%v is left behind", o)
 	}
-	o, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Named("x"), activeobject.Supervised(newJudge()))
+	o, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Name("x"), activeobject.Supervisor(newJudge()))
 	require.NoError(t, err, "the name is free")
 	goesOn(t, s, ls, o, 1)
 }
 
 func TestCloseServesThoseThatWaitAndCanStart(t *testing.T) {
 	ls := newLanterns()
-	for name, options := range map[string][]activeobject.Option{"nobody": nil, "an actor": {activeobject.Named("lantern")}} {
+	for name, options := range map[string][]activeobject.Option{"nobody": nil, "an actor": {activeobject.Name("lantern")}} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				o := newObject(t, s, ls.Type, &lantern{made: 1}, options...)

@@ -77,9 +77,9 @@ func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	for _, c := range []scene{
 		{name: "default"},
-		{name: "without fast path", options: []activeobject.Option{activeobject.WithoutFastPath()}},
-		{name: "pooled", options: []activeobject.Option{activeobject.Pooled()}},
-		{name: "dedicated", options: []activeobject.Option{activeobject.Dedicated()}},
+		{name: "without fast path", options: []activeobject.Option{activeobject.NoFastPath()}},
+		{name: "pooled", options: []activeobject.Option{activeobject.PooledThreads()}},
+		{name: "dedicated", options: []activeobject.Option{activeobject.DedicatedThread()}},
 		{name: "synchronizer", options: []activeobject.Option{fanning}},
 		{name: "monitor", options: []activeobject.Option{fanning, synchronizer.Monitor()}},
 		{name: "workers", options: []activeobject.Option{fanning, synchronizer.Actors(8)}},
@@ -97,7 +97,7 @@ var fanning = activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On =
 // newSystem returns a system that is closed when the test ends.
 func newSystem(t *testing.T, options ...actor.Option) *actor.System {
 	t.Helper()
-	system := actor.NewSystem(append([]actor.Option{actor.WithLogger(quiet)}, options...)...)
+	system := actor.NewSystem(append([]actor.Option{actor.Logger(quiet)}, options...)...)
 	t.Cleanup(func() {
 		closed := make(chan error, 1)
 		go func() { closed <- system.Close(background) }()

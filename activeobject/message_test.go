@@ -117,7 +117,7 @@ func TestAMessageThatIsNoRequestIsAnsweredOrADeadLetter(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &dam{}
-		o := newObject(t, s, ts.Type, state, activeobject.Named("tank"))
+		o := newObject(t, s, ts.Type, state, activeobject.Name("tank"))
 		dead := deadLetters(t, s)
 		for _, c := range []struct {
 			message any
@@ -322,7 +322,7 @@ func TestThePIDOfAnObjectThatHasStoppedLeadsNowhere(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for i := range 50 {
-			for _, options := range [][]activeobject.Option{nil, {activeobject.Named(fmt.Sprint("tank", i))}} {
+			for _, options := range [][]activeobject.Option{nil, {activeobject.Name(fmt.Sprint("tank", i))}} {
 				o := newObject(t, s, ts.Type, &dam{}, options...)
 				if i%2 == 0 {
 					o.PID()
@@ -344,10 +344,10 @@ func TestThePIDOfAnObjectThatHasStoppedLeadsNowhere(t *testing.T) {
 func TestANameIsTakenOnce(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		first := newObject(t, s, ts.Type, &dam{level: 1}, activeobject.Named("tank"))
+		first := newObject(t, s, ts.Type, &dam{level: 1}, activeobject.Name("tank"))
 		require.Equal(t, "tank", first.Name())
 		require.Equal(t, "tank", first.PID().Id)
-		second, err := activeobject.New(s.system, ts.Type, &dam{}, append([]activeobject.Option{activeobject.Named("tank")}, s.options...)...)
+		second, err := activeobject.New(s.system, ts.Type, &dam{}, append([]activeobject.Option{activeobject.Name("tank")}, s.options...)...)
 		require.Nil(t, second)
 		var n *actor.NameError
 		require.ErrorAs(t, err, &n)
@@ -362,7 +362,7 @@ func TestANameIsTakenOnce(t *testing.T) {
 		heard := watch(t, s, first.PID())
 		first.Stop()
 		soon(t, s.system, heard)
-		newObject(t, s, ts.Type, &dam{}, activeobject.Named("tank"))
+		newObject(t, s, ts.Type, &dam{}, activeobject.Name("tank"))
 	})
 }
 
@@ -394,7 +394,7 @@ func TestASenderThatKnowsTheNameMaySendWhileTheObjectIsMade(t *testing.T) {
 		for i := range rounds {
 			n := fmt.Sprint("tank-", i)
 			name.Store(n)
-			o := newObject(t, s, ts.Type, &dam{}, activeobject.Named(n))
+			o := newObject(t, s, ts.Type, &dam{}, activeobject.Name(n))
 			_, err := ask(t, s, o.PID(), &actor.Invoke{Operation: "runs"})
 			require.NoError(t, err)
 			heard := watch(t, s, o.PID())
@@ -410,8 +410,8 @@ func TestObjectsOfAForeignActorSystem(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		foreign := proto.NewActorSystem(proto.WithLoggerFactory(func(*proto.ActorSystem) *slog.Logger { return quiet }))
-		system := actor.NewSystem(actor.On(foreign))
-		o, err := activeobject.New(system, ts.Type, &dam{level: 1}, append([]activeobject.Option{activeobject.Named("tank")}, s.options...)...)
+		system := actor.NewSystem(actor.Actors(foreign))
+		o, err := activeobject.New(system, ts.Type, &dam{level: 1}, append([]activeobject.Option{activeobject.Name("tank")}, s.options...)...)
 		require.NoError(t, err)
 		require.Same(t, foreign, system.Actors())
 		heard := watch(t, &scene{system: system}, o.PID())

@@ -96,7 +96,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	case state == nil && factory == nil:
 		return nil, &OptionError{Type: t.name, Option: "state", Problem: "is nil: pass a pointer to the object's state"}
 	case s.log != nil && *s.log == nil:
-		return nil, &OptionError{Type: t.name, Option: "Logged", Problem: "is given nil: pass a function"}
+		return nil, &OptionError{Type: t.name, Option: "Log", Problem: "is given nil: pass a function"}
 	case s.wrong != senseless{}:
 		return nil, &OptionError{Type: t.name, Option: s.wrong.option, Problem: s.wrong.reason}
 	case s.maxBypass < 0:

@@ -36,27 +36,27 @@ func TestObjectsWithTheSameOptionsShareTheirClass(t *testing.T) {
 	in := func(system *actor.System, options ...Option) *objectConfig {
 		return Must(New(system, typ, new(int), options...)).config
 	}
-	require.Same(t, in(one), in(one, Named("pi")))
+	require.Same(t, in(one), in(one, Name("pi")))
 	require.NotSame(t, in(one), in(other))
-	require.NotSame(t, in(one), in(one, Rotating()))
+	require.NotSame(t, in(one), in(one, ByRotation()))
 }
 
 func TestObjectsWithTheOptionsOfTheirTypeShareTheirClass(t *testing.T) {
 	system := actor.NewSystem()
 	defer system.Close(t.Context())
-	log := Logged(func(Event) {})
-	typ := NewType[int]("number").Default(Rotating(), Pooled(), log)
+	log := Log(func(Event) {})
+	typ := NewType[int]("number").Default(ByRotation(), PooledThreads(), log)
 	in := func(options ...Option) *objectConfig { return Must(New(system, typ, new(int), options...)).config }
 	require.Same(t, in(), in())
-	require.Same(t, in(), in(Named("pi"), Rotating(), log), "what is said twice")
-	require.Same(t, in(), in(Borrowed(), Pooled()), "the last one counts")
+	require.Same(t, in(), in(Name("pi"), ByRotation(), log), "what is said twice")
+	require.Same(t, in(), in(CallerThreads(), PooledThreads()), "the last one counts")
 	require.NotSame(t, in(), in(ByArrival()))
 }
 
 func TestObjectsWithAGoroutineOfTheirOwnDoNotShareIt(t *testing.T) {
 	system := actor.NewSystem()
 	defer system.Close(t.Context())
-	typ := NewType[int]("number").Default(Dedicated())
+	typ := NewType[int]("number").Default(DedicatedThread())
 	one, other := Must(New(system, typ, new(int))), Must(New(system, typ, new(int)))
 	require.NotSame(t, one.box.Dispatcher(), other.box.Dispatcher())
 }
@@ -67,11 +67,11 @@ func TestTagsOfTypesAreNotUsedUpByObjects(t *testing.T) {
 	system := actor.NewSystem()
 	defer system.Close(t.Context())
 	base := NewType[bool]("base")
-	enter := Procedure(base, "enter", Do(func(*bool) {}))
+	enter := Procedure(base, "enter", Plain(func(*bool) {}))
 	derived := Derive(base, "derived", Same[bool]).Strengthen("open", func(open *bool) bool { return *open })
 	before := types.Load()
 	defer types.Store(before)
-	for _, options := range [][]Option{{}, {Counted()}, {Counted(), Rotating()}} {
+	for _, options := range [][]Option{{}, {Counters()}, {Counters(), ByRotation()}} {
 		types.Store(uint64(base.tag) - 1) // what a counter of 32 bits comes to in the end
 		for range 3 {
 			_, err := enter.Try(t.Context(), Must(New(system, derived, new(bool), options...)), nil)
@@ -90,9 +90,9 @@ func TestTypesWithoutATagWork(t *testing.T) {
 	one, other := NewType[int]("one"), NewType[int]("other")
 	require.Zero(t, one.tag)
 	require.Zero(t, other.tag)
-	inc := Procedure(one, "inc", Do(func(n *int) { *n++ }))
-	dec := Procedure(other, "dec", Do(func(n *int) { *n-- }))
-	for _, options := range [][]Option{{}, {Counted()}} {
+	inc := Procedure(one, "inc", Plain(func(n *int) { *n++ }))
+	dec := Procedure(other, "dec", Plain(func(n *int) { *n-- }))
+	for _, options := range [][]Option{{}, {Counters()}} {
 		n := 0
 		o, p := Must(New(system, one, &n, options...)), Must(New(system, other, new(int), options...))
 		require.NotSame(t, o.config, p.config)

@@ -26,9 +26,9 @@ func (c *Counter) Value() int { return c.n }
 
 var (
 	counters     = activeobject.NewType[Counter]("counter")
-	counterAdd   = activeobject.Procedure(counters, "add", activeobject.Put((*Counter).Add))
-	counterReset = activeobject.Procedure(counters, "reset", activeobject.Do((*Counter).Reset))
-	counterValue = activeobject.Function(counters, "value", activeobject.Get((*Counter).Value))
+	counterAdd   = activeobject.Procedure(counters, "add", activeobject.Arg((*Counter).Add))
+	counterReset = activeobject.Procedure(counters, "reset", activeobject.Plain((*Counter).Reset))
+	counterValue = activeobject.Function(counters, "value", activeobject.Result((*Counter).Value))
 )
 
 func TestCounter(t *testing.T) {
@@ -76,7 +76,7 @@ var (
 	accounts        = activeobject.NewType[Account]("account")
 	accountDeposit  = activeobject.Procedure(accounts, "deposit", (*Account).Deposit)
 	accountWithdraw = activeobject.Entry(accounts, "withdraw", (*Account).Withdraw).WhenArg("covered", (*Account).Covers)
-	accountBalance  = activeobject.Function(accounts, "balance", activeobject.Get((*Account).Balance))
+	accountBalance  = activeobject.Function(accounts, "balance", activeobject.Result((*Account).Balance))
 )
 
 // SharedAccount is the client proxy of an Account.
@@ -162,8 +162,8 @@ func DeclareBuffers[T any]() Buffers[T] {
 	t := activeobject.NewType[Buffer[T]]("buffer")
 	return Buffers[T]{
 		Type: t,
-		Put:  activeobject.Entry(t, "put", activeobject.Put((*Buffer[T]).Put)).When("not full", (*Buffer[T]).NotFull),
-		Take: activeobject.Entry(t, "take", activeobject.Get((*Buffer[T]).Take)).When("not empty", (*Buffer[T]).NotEmpty),
+		Put:  activeobject.Entry(t, "put", activeobject.Arg((*Buffer[T]).Put)).When("not full", (*Buffer[T]).NotFull),
+		Take: activeobject.Entry(t, "take", activeobject.Result((*Buffer[T]).Take)).When("not empty", (*Buffer[T]).NotEmpty),
 	}
 }
 
@@ -222,8 +222,8 @@ func (s *Semaphore) Enough(n int) bool { return s.free >= n }
 
 var (
 	semaphores       = activeobject.NewType[Semaphore]("semaphore")
-	semaphoreAcquire = activeobject.Entry(semaphores, "acquire", activeobject.Put((*Semaphore).Acquire)).WhenArg("enough free", (*Semaphore).Enough)
-	semaphoreRelease = activeobject.Procedure(semaphores, "release", activeobject.Put((*Semaphore).Release))
+	semaphoreAcquire = activeobject.Entry(semaphores, "acquire", activeobject.Arg((*Semaphore).Acquire)).WhenArg("enough free", (*Semaphore).Enough)
+	semaphoreRelease = activeobject.Procedure(semaphores, "release", activeobject.Arg((*Semaphore).Release))
 )
 
 func TestSemaphore(t *testing.T) {
@@ -286,8 +286,8 @@ var (
 )
 
 func init() {
-	burstPass = activeobject.Entry(bursts, "pass", activeobject.Do((*BurstLock).Pass)).When("open", (*BurstLock).Open)
-	burstRelease = activeobject.Procedure(bursts, "release", activeobject.Do((*BurstLock).Release))
+	burstPass = activeobject.Entry(bursts, "pass", activeobject.Plain((*BurstLock).Pass)).When("open", (*BurstLock).Open)
+	burstRelease = activeobject.Procedure(bursts, "release", activeobject.Plain((*BurstLock).Release))
 }
 
 func TestBurstLock(t *testing.T) {
@@ -334,7 +334,7 @@ var (
 )
 
 func init() {
-	barrierArrive = activeobject.Entry(barriers, "arrive", activeobject.Get((*Barrier).Leave)).WhenWaiting("all are here", (*Barrier).AllHere)
+	barrierArrive = activeobject.Entry(barriers, "arrive", activeobject.Result((*Barrier).Leave)).WhenWaiting("all are here", (*Barrier).AllHere)
 }
 
 func TestBarrier(t *testing.T) {
@@ -390,7 +390,7 @@ func (s *Store) Remove(key string) (string, error) {
 
 var (
 	stores      = activeobject.NewType[Store]("store")
-	storeSet    = activeobject.Procedure(stores, "set", activeobject.Put((*Store).Set))
+	storeSet    = activeobject.Procedure(stores, "set", activeobject.Arg((*Store).Set))
 	storeGet    = activeobject.Function(stores, "get", (*Store).Get)
 	storeRemove = activeobject.Entry(stores, "remove", (*Store).Remove).WhenArg("key is there", (*Store).Has)
 )
@@ -428,11 +428,11 @@ func (s *Surgery) Enter() (stillWaiting int) {
 var (
 	surgeries    = activeobject.NewType[Surgery]("surgery")
 	surgeryEnter *activeobject.Operation[Surgery, None, int]
-	surgeryNext  = activeobject.Procedure(surgeries, "next", activeobject.Do((*Surgery).Next))
+	surgeryNext  = activeobject.Procedure(surgeries, "next", activeobject.Plain((*Surgery).Next))
 )
 
 func init() {
-	surgeryEnter = activeobject.Entry(surgeries, "enter", activeobject.Get((*Surgery).Enter)).When("doctor is free", (*Surgery).Free)
+	surgeryEnter = activeobject.Entry(surgeries, "enter", activeobject.Result((*Surgery).Enter)).When("doctor is free", (*Surgery).Free)
 }
 
 func TestSurgery(t *testing.T) {

@@ -32,11 +32,11 @@ func newLedgers() ledgers {
 	return ledgers{
 		Type: t,
 		hold: hold(t),
-		a:    activeobject.Procedure(t, "a", activeobject.Put((*ledger).write)),
-		b:    activeobject.Entry(t, "b", activeobject.Put((*ledger).write)).When("always", always),
+		a:    activeobject.Procedure(t, "a", activeobject.Arg((*ledger).write)),
+		b:    activeobject.Entry(t, "b", activeobject.Arg((*ledger).write)).When("always", always),
 		c: activeobject.EntryCtx(t, "c", func(l *ledger, _ context.Context, who string) (None, error) { l.write(who); return nil, nil }).
 			WhenArg("always", func(*ledger, string) bool { return true }),
-		read: activeobject.Function(t, "read", activeobject.Get(func(l *ledger) []string { return slices.Clone(l.log) })),
+		read: activeobject.Function(t, "read", activeobject.Result(func(l *ledger) []string { return slices.Clone(l.log) })),
 	}
 }
 
@@ -83,7 +83,7 @@ func TestRotatingTakesTheOperationsInTurn(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		require.Equal(t,
 			[]string{"a1", "b1", "c1", "a2", "b2", "c2", "b3"},
-			l.order(t, s, []string{"c1", "c2", "b1", "b2", "b3", "a1", "a2"}, activeobject.Rotating()))
+			l.order(t, s, []string{"c1", "c2", "b1", "b2", "b3", "a1", "a2"}, activeobject.ByRotation()))
 	})
 }
 
@@ -96,7 +96,7 @@ func TestMaxBypassEndsTheTurns(t *testing.T) {
 			2: {"a1", "c1", "a2", "c2", "c3", "a3"},
 			9: {"a1", "c1", "a2", "c2", "a3", "c3"},
 		} {
-			require.Equal(t, want, l.order(t, s, requests, activeobject.Rotating(), activeobject.MaxBypass(bound)), "bound %d", bound)
+			require.Equal(t, want, l.order(t, s, requests, activeobject.ByRotation(), activeobject.MaxBypass(bound)), "bound %d", bound)
 		}
 		require.Equal(t, requests, l.order(t, s, requests, activeobject.MaxBypass(1)), "by arrival nobody is bypassed")
 	})
@@ -108,7 +108,7 @@ func TestRequestsOfOneGoroutineStartInTheirOrderUnderContention(t *testing.T) {
 	type entry struct{ who, n int }
 	type history struct{ log []entry }
 	histories := activeobject.NewType[history]("history")
-	write := activeobject.Procedure(histories, "write", activeobject.Put(func(h *history, e entry) { h.log = append(h.log, e) }))
+	write := activeobject.Procedure(histories, "write", activeobject.Arg(func(h *history, e entry) { h.log = append(h.log, e) }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &history{}
@@ -145,7 +145,7 @@ func TestStartsFollowArrivalsUnderContention(t *testing.T) {
 	// Arrival numbers are the scheduler's own: an explanation shows them. Whatever
 	// waits together must start in their order.
 	l := newLedgers()
-	s := &scene{name: "without fast path", system: newSystem(t), options: []activeobject.Option{activeobject.WithoutFastPath()}}
+	s := &scene{name: "without fast path", system: newSystem(t), options: []activeobject.Option{activeobject.NoFastPath()}}
 	for range 20 {
 		state := &ledger{}
 		o := newObject(t, s, l.Type, state)

@@ -18,7 +18,7 @@ func TestCallsPassThoseThatWaitForRoomOnTheFastPath(t *testing.T) {
 	for _, bound := range []int{0, 1} {
 		ss := newLevels()
 		system := newSystem(t)
-		o := activeobject.Must(activeobject.New(system, ss.Type, new(int), activeobject.Bounded(bound, activeobject.Wait)))
+		o := activeobject.Must(activeobject.New(system, ss.Type, new(int), activeobject.Bound(bound, activeobject.Wait)))
 		ctx, cancel := context.WithCancel(background)
 		var all []<-chan outcome[None]
 		for i := range 5 {
@@ -55,7 +55,7 @@ func TestNoneThatWaitsForRoomIsForgotten(t *testing.T) {
 		const callers, turns = 16, 20
 		ss := newLevels()
 		for _, bound := range []int{0, 2} {
-			o := newObject(t, s, ss.Type, new(int), activeobject.Bounded(bound, activeobject.Wait))
+			o := newObject(t, s, ss.Type, new(int), activeobject.Bound(bound, activeobject.Wait))
 			var wg sync.WaitGroup
 			for i := range callers {
 				wg.Go(func() {
@@ -102,9 +102,9 @@ func newLevels() levels {
 	typ := activeobject.NewType[int]("level")
 	return levels{
 		typ,
-		activeobject.Procedure(typ, "fill", activeobject.Do(func(level *int) { *level++ })),
-		activeobject.Procedure(typ, "touch", activeobject.Do(func(*int) {})),
-		activeobject.Entry(typ, "drain", activeobject.Do(func(level *int) { *level-- })).When("filled", func(level *int) bool { return *level > 0 }),
+		activeobject.Procedure(typ, "fill", activeobject.Plain(func(level *int) { *level++ })),
+		activeobject.Procedure(typ, "touch", activeobject.Plain(func(*int) {})),
+		activeobject.Entry(typ, "drain", activeobject.Plain(func(level *int) { *level-- })).When("filled", func(level *int) bool { return *level > 0 }),
 		activeobject.Function(typ, "level", func(level *int, _ None) (int, error) { return *level, nil }),
 	}
 }

@@ -38,10 +38,10 @@ func newBays() bays {
 		run: activeobject.ProcedureCtx(t, "run", func(_ *bay, ctx context.Context, f func(context.Context) error) (None, error) {
 			return nil, f(ctx)
 		}),
-		touch:   activeobject.Procedure(t, "touch", activeobject.Get(func(b *bay) int { b.served++; return b.served })),
-		acquire: activeobject.Entry(t, "acquire", activeobject.Put(func(b *bay, n int) { b.free -= n })).WhenArg("enough", func(b *bay, n int) bool { return b.free >= n }),
-		release: activeobject.Procedure(t, "release", activeobject.Put(func(b *bay, n int) { b.free += n })),
-		never:   activeobject.Entry(t, "never", activeobject.Do(func(*bay) {})).When("never", func(b *bay) bool { b.asked++; return false }),
+		touch:   activeobject.Procedure(t, "touch", activeobject.Result(func(b *bay) int { b.served++; return b.served })),
+		acquire: activeobject.Entry(t, "acquire", activeobject.Arg(func(b *bay, n int) { b.free -= n })).WhenArg("enough", func(b *bay, n int) bool { return b.free >= n }),
+		release: activeobject.Procedure(t, "release", activeobject.Arg(func(b *bay, n int) { b.free += n })),
+		never:   activeobject.Entry(t, "never", activeobject.Plain(func(*bay) {})).When("never", func(b *bay) bool { b.asked++; return false }),
 	}
 }
 
@@ -72,8 +72,8 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 					return err
 				},
 			} {
-				a := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(2, overflow))
-				b := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(2, overflow))
+				a := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(2, overflow))
+				b := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(2, overflow))
 				var ready, full sync.WaitGroup
 				ready.Add(2)
 				full.Add(1)
@@ -154,7 +154,7 @@ func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) 
 	const rounds = 10_000
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(1, activeobject.DropOldest))
+		o := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(1, activeobject.DropOldest))
 		leave := bs.occupied(t, s, o)
 		var drops, deepest atomic.Int64
 		over := make(chan struct{})
@@ -261,7 +261,7 @@ func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			o := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(10, overflow), activeobject.Counted())
+			o := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(10, overflow), activeobject.Counters())
 			var all []<-chan outcome[None]
 			for i := range 10 {
 				all = append(all, calling(background, o, bs.never, nil))
@@ -293,7 +293,7 @@ func TestAcquiringSeveralAtOnceDeadlocksNobody(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, options := range map[string][]activeobject.Option{
-			"by arrival": nil, "LIFO": {activeobject.LIFO()}, "rotating": {activeobject.Rotating()}, "never passed": {activeobject.LIFO(), activeobject.MaxBypass(1)},
+			"by arrival": nil, "LIFO": {activeobject.ByLatest()}, "rotating": {activeobject.ByRotation()}, "never passed": {activeobject.ByLatest(), activeobject.MaxBypass(1)},
 		} {
 			o := newObject(t, s, bs.Type, &bay{free: 4}, options...)
 			finished := make(chan error, 4)
@@ -350,9 +350,9 @@ func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 	loved := func(c *activeobject.Candidate) bool { return c.Argument != "unloved" }
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, policy := range map[string]activeobject.Option{
-			"by arrival": activeobject.ByArrival(), "rotating": activeobject.Rotating(), "LIFO": activeobject.LIFO(), "by priority": activeobject.ByPriority(),
-			"ordered": activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return loved(a) && !loved(b) }),
-			"choosing": activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
+			"by arrival": activeobject.ByArrival(), "rotating": activeobject.ByRotation(), "LIFO": activeobject.ByLatest(), "by priority": activeobject.ByPriority(),
+			"ordered": activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return loved(a) && !loved(b) }),
+			"choosing": activeobject.ByChoice(func(eligible []*activeobject.Candidate) int {
 				for i, c := range eligible {
 					if loved(c) {
 						return i

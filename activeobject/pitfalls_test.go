@@ -319,7 +319,7 @@ func (grump) Stop(*actor.PID)                   {}
 func TestObjectsGoOnWhenTheirForeignActorSystemShutsDown(t *testing.T) {
 	ts := newTanks()
 	foreign := plainSystem(t)
-	s := &scene{system: actor.NewSystem(actor.WithLogger(quiet), actor.On(foreign))}
+	s := &scene{system: actor.NewSystem(actor.Logger(quiet), actor.Actors(foreign))}
 	o := newObject(t, s, ts.Type, &dam{})
 	pid := o.PID()
 	waits := asking[int](background, s, pid, "drain", nil)
@@ -357,7 +357,7 @@ func TestNoPackageUsesWhatIsDefective(t *testing.T) {
 func TestAnUnknownOperationOrArgumentIsATypedError(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Named("tank"))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Name("tank"))
 		for _, c := range []struct {
 			operation string
 			argument  any

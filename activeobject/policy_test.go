@@ -89,7 +89,7 @@ func (l ledgers) served(t *testing.T, s *scene, all []wish, options ...activeobj
 func TestLIFOTakesTheLatestFirst(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
-		log, errs := l.served(t, s, wishes("a1", "b2", "c3", "a4", "c5", "b6"), activeobject.LIFO())
+		log, errs := l.served(t, s, wishes("a1", "b2", "c3", "a4", "c5", "b6"), activeobject.ByLatest())
 		require.Empty(t, errs)
 		require.Equal(t, []string{"b6", "c5", "a4", "c3", "b2", "a1"}, log)
 	})
@@ -151,8 +151,8 @@ func TestAPriorityIsRefusedWhereNobodyLooksAtIt(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, option := range []activeobject.Option{
-			activeobject.ByArrival(), activeobject.LIFO(), activeobject.ByDeadline(),
-			activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Priority > b.Priority }),
+			activeobject.ByArrival(), activeobject.ByLatest(), activeobject.ByDeadline(),
+			activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Priority > b.Priority }),
 		} {
 			o := newObject(t, s, l.Type, &ledger{}, option)
 			release := braked(t, s, o, l.hold)
@@ -219,7 +219,7 @@ func TestOrderedShowsTheUserAllThereIsToKnowOfTwoRequests(t *testing.T) {
 		ctx, cancel := context.WithDeadline(activeobject.WithClient(activeobject.WithPriority(background, 3), "ann"), deadline)
 		defer cancel()
 		seen := map[any]activeobject.Candidate{}
-		longest := activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+		longest := activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 			seen[a.Argument], seen[b.Argument] = *a, *b
 			return len(data(a)) > len(data(b))
 		})
@@ -271,7 +271,7 @@ func TestChoosingIsThePolicyOfAResourceScheduler(t *testing.T) {
 			"favourite": {favourite, "c3 a1 a2 b1 a4"},
 			"priority":  {byData, "a4 c3 a2 b1 a1"},
 		} {
-			log, errs := l.served(t, s, requests, activeobject.Choosing(c.choose))
+			log, errs := l.served(t, s, requests, activeobject.ByChoice(c.choose))
 			require.Empty(t, errs)
 			require.Equal(t, c.want, strings.Join(log, " "), name)
 		}
@@ -282,7 +282,7 @@ func TestChoosingIsOfferedOnlyThoseThatMayStart(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		var offered [][]string
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Choosing(func(c []*activeobject.Candidate) int {
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 			var names []string
 			for _, one := range c {
 				names = append(names, one.Operation)
@@ -316,7 +316,7 @@ func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
 	} {
 		for name, option := range map[string]func() activeobject.Option{
 			"the user's order": func() activeobject.Option {
-				return activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+				return activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 					if bad(a, b) {
 						fail()
 					}
@@ -324,7 +324,7 @@ func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
 				})
 			},
 			"the user's choice": func() activeobject.Option {
-				return activeobject.Choosing(func(c []*activeobject.Candidate) int {
+				return activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 					if bad(c...) {
 						fail()
 					}
@@ -364,7 +364,7 @@ func TestAChoiceOfWhatWasNotOfferedIsAnError(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, index := range []int{-1, 3, math.MaxInt, math.MinInt} {
 			once := false
-			log, errs := l.served(t, s, wishes("a1", "b2", "c3"), activeobject.Choosing(func(c []*activeobject.Candidate) int {
+			log, errs := l.served(t, s, wishes("a1", "b2", "c3"), activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 				if len(c) == 3 && !once {
 					once = true
 					return index
@@ -387,9 +387,9 @@ func TestAnOptionThatMakesNoSenseFailsNew(t *testing.T) {
 	l := newLedgers()
 	system := newSystem(t)
 	for name, option := range map[string]activeobject.Option{
-		"Ordered":  activeobject.Ordered(nil),
-		"Choosing": activeobject.Choosing(nil),
-		"Bounded":  activeobject.Bounded(-1, activeobject.Refuse),
+		"ByOrder":  activeobject.ByOrder(nil),
+		"ByChoice": activeobject.ByChoice(nil),
+		"Bound":    activeobject.Bound(-1, activeobject.Refuse),
 		"Watchdog": activeobject.Watchdog(0),
 	} {
 		_, err := activeobject.New(system, l.Type, &ledger{}, option)
@@ -400,7 +400,7 @@ func TestAnOptionThatMakesNoSenseFailsNew(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, "as a default")
 	}
 	for _, option := range []activeobject.Option{
-		activeobject.Bounded(3, 0), activeobject.Bounded(3, activeobject.Wait+1), activeobject.Watchdog(-time.Second),
+		activeobject.Bound(3, 0), activeobject.Bound(3, activeobject.Wait+1), activeobject.Watchdog(-time.Second),
 	} {
 		_, err := activeobject.New(system, l.Type, &ledger{}, option)
 		require.ErrorAs(t, err, new(*activeobject.OptionError))
@@ -413,17 +413,17 @@ func everyPolicy() map[string]activeobject.Option {
 	loved := func(c *activeobject.Candidate) bool { return c.Operation != "c" }
 	return map[string]activeobject.Option{
 		"by arrival":  activeobject.ByArrival(),
-		"rotating":    activeobject.Rotating(),
-		"LIFO":        activeobject.LIFO(),
+		"rotating":    activeobject.ByRotation(),
+		"LIFO":        activeobject.ByLatest(),
 		"by priority": activeobject.ByPriority(),
 		"by deadline": activeobject.ByDeadline(),
-		"ordered": activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+		"ordered": activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 			if loved(a) != loved(b) {
 				return loved(a)
 			}
 			return a.Arrival < b.Arrival
 		}),
-		"choosing": activeobject.Choosing(func(c []*activeobject.Candidate) int {
+		"choosing": activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 			return max(0, slices.IndexFunc(c, loved))
 		}),
 	}
@@ -467,7 +467,7 @@ func TestChoosingAPolicyNeverDropsTheQueuesBound(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, policy := range everyPolicy() {
 			for _, options := range [][]activeobject.Option{
-				{policy, activeobject.Bounded(bound, activeobject.Refuse)}, {activeobject.Bounded(bound, activeobject.Refuse), policy},
+				{policy, activeobject.Bound(bound, activeobject.Refuse)}, {activeobject.Bound(bound, activeobject.Refuse), policy},
 			} {
 				o := newObject(t, s, l.Type, &ledger{}, options...)
 				release := braked(t, s, o, l.hold)
@@ -488,8 +488,8 @@ func TestChoosingAPolicyNeverDropsTheQueuesBound(t *testing.T) {
 func TestAHeadOfLineIsNotStarvedByTheSmallOnesBehindIt(t *testing.T) {
 	for _, headOfLine := range []bool{true, false} {
 		typ := activeobject.NewType[Semaphore]("semaphore")
-		acquire := activeobject.Entry(typ, "acquire", activeobject.Put((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough)
-		release := activeobject.Procedure(typ, "release", activeobject.Put((*Semaphore).Release))
+		acquire := activeobject.Entry(typ, "acquire", activeobject.Arg((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough)
+		release := activeobject.Procedure(typ, "release", activeobject.Arg((*Semaphore).Release))
 		if headOfLine {
 			acquire.HeadOfLine()
 		}
@@ -532,7 +532,7 @@ func TestAHeadOfLineIsNotStarvedByTheSmallOnesBehindIt(t *testing.T) {
 
 func TestThoseBehindAHeadOfLineMoveUpWhenItIsWithdrawn(t *testing.T) {
 	typ := activeobject.NewType[Semaphore]("semaphore")
-	acquire := activeobject.Entry(typ, "acquire", activeobject.Put((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough).HeadOfLine()
+	acquire := activeobject.Entry(typ, "acquire", activeobject.Arg((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough).HeadOfLine()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &Semaphore{free: 2})
 		ctx, cancel := context.WithCancel(background)
@@ -553,8 +553,8 @@ func TestThoseBehindAHeadOfLineMoveUpWhenItIsWithdrawn(t *testing.T) {
 func TestAHeadOfLineOfAGuardOverTheStateChangesNothing(t *testing.T) {
 	typ := activeobject.NewType[dam]("dam")
 	asked := 0
-	drain := activeobject.Entry(typ, "drain", activeobject.Do((*dam).drain)).When("wet", func(d *dam) bool { asked++; return d.wet() }).HeadOfLine()
-	fill := activeobject.Procedure(typ, "fill", activeobject.Put(func(d *dam, n int) { d.level += n }))
+	drain := activeobject.Entry(typ, "drain", activeobject.Plain((*dam).drain)).When("wet", func(d *dam) bool { asked++; return d.wet() }).HeadOfLine()
+	fill := activeobject.Procedure(typ, "fill", activeobject.Arg(func(d *dam, n int) { d.level += n }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &dam{})
 		var all []<-chan outcome[None]
@@ -577,12 +577,12 @@ func TestTheClientOfAMessageIsItsSender(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		var clients []any
-		obj := newObject(t, s, l.Type, &ledger{}, activeobject.Choosing(func(c []*activeobject.Candidate) int {
+		obj := newObject(t, s, l.Type, &ledger{}, activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 			for _, one := range c {
 				clients = append(clients, one.Client)
 			}
 			return 0
-		}), activeobject.WithoutFastPath()) // or it is not asked
+		}), activeobject.NoFastPath()) // or it is not asked
 		_, err := ask(t, s, obj.PID(), &actor.Invoke{Operation: "a", Argument: "a1"})
 		require.NoError(t, err)
 		<-obj.Stop()

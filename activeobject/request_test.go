@@ -193,8 +193,8 @@ func TestAMessageEntersAgainWhereACallWouldBeACircle(t *testing.T) {
 		s   *scene
 		via *actor.PID
 	}
-	activeobject.Procedure(relays, "echo", activeobject.Do(func(r *relay) { r.echoes++ }))
-	echoes := activeobject.Function(relays, "echoes", activeobject.Get(func(r *relay) int { return r.echoes }))
+	activeobject.Procedure(relays, "echo", activeobject.Plain(func(r *relay) { r.echoes++ }))
+	echoes := activeobject.Function(relays, "echoes", activeobject.Result(func(r *relay) int { return r.echoes }))
 	ask := activeobject.ProcedureCtx(relays, "ask", func(_ *relay, ctx context.Context, e errand) (any, error) {
 		return e.s.system.Request(ctx, e.via, "go").Await(ctx)
 	})
@@ -315,7 +315,7 @@ func TestARefusalByAFullQueueIsAReplyOrADeadLetter(t *testing.T) {
 	for name, overflow := range map[string]activeobject.Overflow{"refuse": activeobject.Refuse, "wait": activeobject.Wait} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
-				o := newObject(t, s, ts.Type, &dam{level: senders}, activeobject.Bounded(bound, overflow))
+				o := newObject(t, s, ts.Type, &dam{level: senders}, activeobject.Bound(bound, overflow))
 				pid, root := o.PID(), s.system.Actors().Root
 				var dead atomic.Int32
 				sub := s.system.Actors().EventStream.Subscribe(func(e any) {
@@ -374,7 +374,7 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 		return m.HeapAlloc
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
-		options := []activeobject.Option{activeobject.Bounded(8, activeobject.Refuse)}
+		options := []activeobject.Option{activeobject.Bound(8, activeobject.Refuse)}
 		if s.fans() { // or it has a goroutine for each
 			options = append(options, activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 }))
 		}

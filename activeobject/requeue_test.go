@@ -253,8 +253,8 @@ func TestASenderIsNotKeptByWhatFollows(t *testing.T) {
 func TestARequestThatIsCancelledAfterARequeueSaysWhatRan(t *testing.T) {
 	ds, others := newDesks("desk"), newDesks("other")
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
-		other := newObject(t, s, others.Type, &desk{}, activeobject.Named("b"))
+		o := newObject(t, s, ds.Type, &desk{}, activeobject.Name("a"))
+		other := newObject(t, s, others.Type, &desk{}, activeobject.Name("b"))
 		for name, way := range patient(ways(ds.do, o)) {
 			for _, to := range []func() (int, error){
 				func() (int, error) { return ds.wait.Requeue(answers(1)) },
@@ -287,10 +287,10 @@ func TestARequestThatFailsAtAnotherObjectSaysWhatRanAtTheFirst(t *testing.T) {
 	fragile := activeobject.Entry(others.Type, "fragile", func(*desk, int) (int, error) { return 0, nil }).
 		When("sound", func(*desk) bool { panic("cracked") })
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
-		other := newObject(t, s, others.Type, &desk{}, activeobject.Named("b"))
-		third := newObject(t, s, ds.Type, &desk{}, activeobject.Named("c"))
-		gone := newObject(t, s, ds.Type, &desk{}, activeobject.Named("gone"))
+		o := newObject(t, s, ds.Type, &desk{}, activeobject.Name("a"))
+		other := newObject(t, s, others.Type, &desk{}, activeobject.Name("b"))
+		third := newObject(t, s, ds.Type, &desk{}, activeobject.Name("c"))
+		gone := newObject(t, s, ds.Type, &desk{}, activeobject.Name("gone"))
 		<-gone.Stop()
 		foreign := newDesks("foreign")
 		for name, way := range ways(ds.do, o) {
@@ -347,8 +347,8 @@ func TestARequestThatFailsAtAnotherObjectSaysWhatRanAtTheFirst(t *testing.T) {
 func TestOfVeryManyTurnsTheLastAreListed(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		a := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
-		b := newObject(t, s, ds.Type, &desk{}, activeobject.Named("b"))
+		a := newObject(t, s, ds.Type, &desk{}, activeobject.Name("a"))
+		b := newObject(t, s, ds.Type, &desk{}, activeobject.Name("b"))
 		gone := newObject(t, s, ds.Type, &desk{})
 		<-gone.Stop()
 		for name, way := range ways(ds.do, a) {
@@ -604,7 +604,7 @@ func TestABodyThatIsRequeuedOpensWhatItDeclares(t *testing.T) {
 		activeobject.Opens(op, stop, func(floor int) int { return floor })
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, typ, &stops{}, activeobject.Checked())
+		o := newObject(t, s, typ, &stops{}, activeobject.CheckOpens())
 		for i, op := range []*activeobject.Operation[stops, int, int]{move, leap} {
 			floor := 10 + i
 			f := stop.Send(background, o, floor)
@@ -622,8 +622,8 @@ func TestABodyThatIsRequeuedOpensWhatItDeclares(t *testing.T) {
 func TestARequestThatHopsToWhoAwaitsItIsADeadlock(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		home := newObject(t, s, ds.Type, &desk{}, activeobject.Named("home"))
-		away := newObject(t, s, ds.Type, &desk{}, activeobject.Named("away"))
+		home := newObject(t, s, ds.Type, &desk{}, activeobject.Name("home"))
+		away := newObject(t, s, ds.Type, &desk{}, activeobject.Name("away"))
 		back := func(*desk) (int, error) { return ds.do.RequeueTo(home, answers(1)) }
 		awaits := map[string]func(ctx context.Context) error{
 			"await": func(ctx context.Context) error {
@@ -673,9 +673,9 @@ func TestARequestThatHopsToWhoAwaitsItIsADeadlock(t *testing.T) {
 func TestARequeueThatClosesTwoCirclesBreaksBoth(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		home := newObject(t, s, ds.Type, &desk{}, activeobject.Named("home"))
-		there := newObject(t, s, ds.Type, &desk{}, activeobject.Named("there"))
-		away := newObject(t, s, ds.Type, &desk{}, activeobject.Named("away"))
+		home := newObject(t, s, ds.Type, &desk{}, activeobject.Name("home"))
+		there := newObject(t, s, ds.Type, &desk{}, activeobject.Name("there"))
+		away := newObject(t, s, ds.Type, &desk{}, activeobject.Name("away"))
 		f := ds.wait.Send(background, away, func(*desk) (int, error) { return ds.do.RequeueTo(there, answers(1)) })
 		waits := func(o *activeobject.Object[desk], n int) {
 			eventually(t, "it waits", func() bool {
@@ -705,7 +705,7 @@ func TestARequeueToAFullQueueIsRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.Wait} {
 			o := newObject(t, s, ds.Type, &desk{})
-			full := newObject(t, s, ds.Type, &desk{}, activeobject.Bounded(1, overflow))
+			full := newObject(t, s, ds.Type, &desk{}, activeobject.Bound(1, overflow))
 			first := ds.wait.Send(background, full, answers(1))
 			waiting(t, full, ds.wait, 1)
 			for name, way := range patient(ways(ds.do, o)) {
@@ -727,7 +727,7 @@ func TestManyTellsToAFullQueue(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest} {
-			o := newObject(t, s, ds.Type, &desk{}, activeobject.Bounded(2, overflow))
+			o := newObject(t, s, ds.Type, &desk{}, activeobject.Bound(2, overflow))
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
@@ -796,7 +796,7 @@ func TestTheGuardAtTheDestinationOfARequeueEndsNoOwnerOfTheOrigin(t *testing.T) 
 			started, release := make(chan struct{}), make(chan struct{})
 			hold := activeobject.Procedure(here, "hold", func(*origin, None) (None, error) { close(started); <-release; return nil, nil })
 			next := activeobject.Procedure(here, "next", func(o *origin, _ None) (None, error) { o.n++; return nil, nil })
-			system := actor.NewSystem(actor.WithLogger(quiet))
+			system := actor.NewSystem(actor.Logger(quiet))
 			defer system.Close(background)
 			b := activeobject.Must(activeobject.New(system, there, &destination{}))
 			var away *activeobject.Operation[origin, None, None]

@@ -45,13 +45,13 @@ func newFurnaces() *furnaces {
 // inBubblesOfAllKinds runs a test for objects of every configuration, in a bubble each.
 func inBubblesOfAllKinds(t *testing.T, test func(t *testing.T, s *scene, l *logged)) {
 	for name, options := range map[string][]activeobject.Option{
-		"default": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()},
-		"dedicated": {activeobject.Dedicated()}, "synchronizer": {fanning},
+		"default": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()},
+		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {fanning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &logged{}
-				system := actor.NewSystem(actor.WithLogger(slog.New(l)))
+				system := actor.NewSystem(actor.Logger(slog.New(l)))
 				defer system.Close(background)
 				test(t, &scene{name: name, system: system, options: options}, l)
 			})
@@ -154,7 +154,7 @@ func TestFunctionsThatRunBesideEachOtherHaveAges(t *testing.T) {
 func TestTheWatchdogReportsABodyThatRunsTooLongOnce(t *testing.T) {
 	fs := newFurnaces()
 	inBubblesOfAllKinds(t, func(t *testing.T, s *scene, l *logged) {
-		o := newObject(t, s, fs.Type, &furnace{}, activeobject.Watchdog(time.Minute), activeobject.Named("oven"))
+		o := newObject(t, s, fs.Type, &furnace{}, activeobject.Watchdog(time.Minute), activeobject.Name("oven"))
 		for _, op := range []*activeobject.Operation[furnace, <-chan None, None]{fs.burn, fs.watch} {
 			run := func(d time.Duration) {
 				end := make(chan None)

@@ -49,9 +49,9 @@ func (r *recorder) count(text string) int { return len(r.with(text)) }
 
 func TestStatsCountWhatHasHappened(t *testing.T) {
 	ts := newTanks()
-	ts.drain.Bounded(2, activeobject.Refuse)
+	ts.drain.Bound(2, activeobject.Refuse)
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counted())
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counters())
 		require.Equal(t, activeobject.Stats{Operation: "drain", WaitingTimes: mailbox.Histogram{}}, ts.drain.Stats(o))
 		for range 3 {
 			ts.fill.Call(background, o, 0)
@@ -122,11 +122,11 @@ func TestTheLongestBypassIsCounted(t *testing.T) {
 			options []activeobject.Option
 			want    int
 		}{
-			{[]activeobject.Option{activeobject.Counted()}, 5},
+			{[]activeobject.Option{activeobject.Counters()}, 5},
 			{[]activeobject.Option{activeobject.MaxBypass(3)}, 3},
 			{nil, int(activeobject.NotCounted)},
 		} {
-			o := newObject(t, s, l.Type, &ledger{}, append(c.options, activeobject.LIFO())...)
+			o := newObject(t, s, l.Type, &ledger{}, append(c.options, activeobject.ByLatest())...)
 			release := braked(t, s, o, l.hold)
 			results := l.queue(t, o, wishes("c1", "a2", "b3", "a4", "b5", "a6")...)
 			release()
@@ -162,13 +162,13 @@ func TestStatsHaveAStableFormInJSON(t *testing.T) {
 // clock of its own. What the system logs is recorded.
 func inBubbles(t *testing.T, test func(t *testing.T, s *scene, log *recorder)) {
 	for name, option := range map[string]activeobject.Option{
-		"default": activeobject.Borrowed(), "without fast path": activeobject.WithoutFastPath(),
-		"pooled": activeobject.Pooled(), "dedicated": activeobject.Dedicated(),
+		"default": activeobject.CallerThreads(), "without fast path": activeobject.NoFastPath(),
+		"pooled": activeobject.PooledThreads(), "dedicated": activeobject.DedicatedThread(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := &recorder{}
-				system := actor.NewSystem(actor.WithLogger(log.logger()))
+				system := actor.NewSystem(actor.Logger(log.logger()))
 				defer system.Close(background)
 				test(t, &scene{name: name, system: system, options: []activeobject.Option{option}}, log)
 			})
@@ -179,7 +179,7 @@ func inBubbles(t *testing.T, test func(t *testing.T, s *scene, log *recorder)) {
 func TestWaitingTimesAreMeasured(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, _ *recorder) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counted())
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counters())
 		for _, wait := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Hour} {
 			drained := calling(background, o, ts.drain, nil)
 			synctest.Wait()
@@ -204,7 +204,7 @@ func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
 	const late = "waits for long"
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Minute), activeobject.Named("pool"))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Minute), activeobject.Name("pool"))
 		short := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(59 * time.Second)
@@ -266,7 +266,7 @@ func TestTheWatchdogSaysWhatRuns(t *testing.T) {
 func TestTheWatchdogSurvivesItsHandler(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, _ *scene, _ *recorder) {
-		system := actor.NewSystem(actor.WithLogger(slog.New(slog.NewTextHandler(bomb{}, nil))))
+		system := actor.NewSystem(actor.Logger(slog.New(slog.NewTextHandler(bomb{}, nil))))
 		defer system.Close(background)
 		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Watchdog(time.Second)))
 		drained := calling(background, o, ts.drain, nil)
@@ -309,7 +309,7 @@ func TestWhatNeverRanIsNoStart(t *testing.T) {
 	unsound := activeobject.Entry(ts.Type, "unsound", func(*dam, None) (None, error) { return nil, nil }).
 		When("sound", func(*dam) bool { panic("cracked") })
 	everywhere(t, func(t *testing.T, s *scene) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.Counted()}} {
+		for _, options := range [][]activeobject.Option{nil, {activeobject.Counters()}} {
 			o := newObject(t, s, ts.Type, &dam{}, options...)
 			for range 3 {
 				_, err := unsound.Call(background, o, nil)

@@ -114,7 +114,7 @@ func TestAStoppedObjectStaysStopped(t *testing.T) {
 func TestABodyMayStopItsOwnObject(t *testing.T) {
 	var object atomic.Pointer[activeobject.Object[dam]]
 	dams := activeobject.NewType[dam]("dam")
-	end := activeobject.Procedure(dams, "end", activeobject.NoArg(func(*dam) (<-chan struct{}, error) { return object.Load().Stop(), nil }))
+	end := activeobject.Procedure(dams, "end", activeobject.ResultError(func(*dam) (<-chan struct{}, error) { return object.Load().Stop(), nil }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
 		object.Store(o)
@@ -130,7 +130,7 @@ func TestNewFailsOnAClosedSystem(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		require.NoError(t, s.system.Close(background))
-		for _, more := range [][]activeobject.Option{nil, {activeobject.Named("late")}} {
+		for _, more := range [][]activeobject.Option{nil, {activeobject.Name("late")}} {
 			o, err := activeobject.New(s.system, ts.Type, &dam{}, append(more, s.options...)...)
 			require.ErrorIs(t, err, actor.ErrClosed)
 			require.Nil(t, o)

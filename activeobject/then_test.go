@@ -305,7 +305,7 @@ func TestFirstFailsIfAllDo(t *testing.T) {
 	ts := newTanks()
 	bad := errors.New("bad")
 	everywhere(t, func(t *testing.T, s *scene) {
-		a, b := newObject(t, s, ts.Type, &dam{}), newObject(t, s, ts.Type, &dam{}, activeobject.Named("b"))
+		a, b := newObject(t, s, ts.Type, &dam{}), newObject(t, s, ts.Type, &dam{}, activeobject.Name("b"))
 		onA, onB := ts.drain.Send(background, a, nil), ts.drain.Send(background, b, nil)
 		waiting(t, a, ts.drain, 1)
 		waiting(t, b, ts.drain, 1)

@@ -26,12 +26,12 @@ func newHalls() halls {
 	leaf := func(h *hall) string { h.who = append(h.who, goroutine()); return goroutine() }
 	return halls{
 		Type: t,
-		leaf: activeobject.Procedure(t, "leaf", activeobject.Get(leaf)),
+		leaf: activeobject.Procedure(t, "leaf", activeobject.Result(leaf)),
 		ctx:  activeobject.ProcedureCtx(t, "ctx", func(h *hall, _ context.Context, _ None) (string, error) { return leaf(h), nil }),
 		wait: activeobject.EntryCtx(t, "wait", func(h *hall, _ context.Context, _ None) (string, error) { return leaf(h), nil }).
 			When("somebody was here", func(h *hall) bool { return len(h.who) > 0 }),
 		hold: hold(t),
-		open: activeobject.Procedure(t, "open", activeobject.Get(leaf)),
+		open: activeobject.Procedure(t, "open", activeobject.Result(leaf)),
 	}
 }
 
@@ -88,7 +88,7 @@ func TestABodyThatMayBlockNeverRunsOnAStranger(t *testing.T) {
 func TestAGoroutineServesAtMostSoManyOthers(t *testing.T) {
 	const most = 32
 	hs := newHalls()
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}} {
 		s := &scene{name: "default", system: newSystem(t), options: options}
 		state := &hall{}
 		o := newObject(t, s, hs.Type, state)
@@ -117,7 +117,7 @@ func TestAGoroutineServesAtMostSoManyOthers(t *testing.T) {
 
 func TestAGoroutineInsideAnObjectServesNobodyInAnother(t *testing.T) {
 	hs, ps := newHalls(), newPlaces()
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}} {
 		s := &scene{name: "default", system: newSystem(t), options: options}
 		state := &hall{}
 		o := newObject(t, s, hs.Type, state)

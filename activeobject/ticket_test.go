@@ -230,8 +230,8 @@ func TestATicketAllocatesNothing(t *testing.T) {
 		}), most, "an idle object")
 		require.NoError(t, failed)
 		pass := activeobject.NewType[dam]("pass")
-		drain := activeobject.Entry(pass, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
-		fill := activeobject.Procedure(pass, "fill", activeobject.Put(func(d *dam, n int) { d.level += n }))
+		drain := activeobject.Entry(pass, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
+		fill := activeobject.Procedure(pass, "fill", activeobject.Arg(func(d *dam, n int) { d.level += n }))
 		o = newObject(t, s, pass, &dam{})
 		require.LessOrEqual(t, testing.AllocsPerRun(200, func() {
 			ticket := drain.Begin(background, o, nil)
@@ -251,7 +251,7 @@ func TestRecordsOfTicketsLeakNothingIntoTheNextLife(t *testing.T) {
 	gates := activeobject.NewType[gate]("gate")
 	pass := activeobject.Entry(gates, "pass", func(_ *gate, n int) (int, error) { return n, nil }).When("open", func(g *gate) bool { return g.open })
 	passCtx := activeobject.EntryCtx(gates, "pass-ctx", func(_ *gate, _ context.Context, n int) (int, error) { return n, nil }).When("open", func(g *gate) bool { return g.open })
-	set := activeobject.Procedure(gates, "set", activeobject.Put(func(g *gate, open bool) { g.open = open }))
+	set := activeobject.Procedure(gates, "set", activeobject.Arg(func(g *gate, open bool) { g.open = open }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		objects := []*activeobject.Object[gate]{newObject(t, s, gates, &gate{}), newObject(t, s, gates, &gate{})}
 		const goroutines, rounds = 12, 300
@@ -333,8 +333,8 @@ func TestTicketsWorkInsideBubblesAndOutsideInTurn(t *testing.T) {
 	}
 	ts := newTanks()
 	work := func(t *testing.T, wait func()) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
-			system := actor.NewSystem(actor.WithLogger(quiet))
+		for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}} {
+			system := actor.NewSystem(actor.Logger(quiet))
 			o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, options...))
 			for _, drain := range ts.entries() {
 				var tickets [20]activeobject.Ticket[int]
@@ -373,7 +373,7 @@ func TestAUsedTicketPinsNothing(t *testing.T) {
 	type empty struct{ open bool }
 	empties := activeobject.NewType[empty]("empty")
 	pass := activeobject.Entry(empties, "pass", func(_ *empty, b *box) (*box, error) { return &box{bytes: b.bytes}, nil }).When("open", func(e *empty) bool { return e.open })
-	open := activeobject.Procedure(empties, "open", activeobject.Put(func(e *empty, open bool) { e.open = open }))
+	open := activeobject.Procedure(empties, "open", activeobject.Arg(func(e *empty, open bool) { e.open = open }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, empties, &empty{})
 		for _, wait := range []bool{false, true} {

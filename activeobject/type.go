@@ -188,13 +188,13 @@ func (t *Type[T]) String() string { return t.name }
 // fails New, not Default. Options of the package synchronizer are for those objects
 // that are Synchronizers; whether one is, its New says.
 //
-// It panics if the type is sealed, an option is nil, or one of them is Named,
+// It panics if the type is sealed, an option is nil, or one of them is Name,
 // since no two objects have the same name.
 func (t *Type[T]) Default(options ...Option) *Type[T] {
 	var s settings
 	for i, o := range options {
 		if o == nil {
-			panic(fmt.Sprintf("activeobject: default option %d of type %q is nil: pass options such as Rotating()", i+1, t.name))
+			panic(fmt.Sprintf("activeobject: default option %d of type %q is nil: pass options such as ByRotation()", i+1, t.name))
 		}
 		o(&s)
 	}
@@ -205,7 +205,7 @@ func (t *Type[T]) Default(options ...Option) *Type[T] {
 	case t.sealed:
 		panic(fmt.Sprintf("activeobject: type %q gets default options after the first object was made: call Default where the type is declared", t.name))
 	case s.name != "":
-		panic(fmt.Sprintf("activeobject: type %q gets a default name, which only one object could have: pass Named to New", t.name))
+		panic(fmt.Sprintf("activeobject: type %q gets a default name, which only one object could have: pass Name to New", t.name))
 	}
 	t.defaults, t.own = s, true
 	return t

@@ -14,14 +14,14 @@ type lamp struct{ on bool }
 
 var (
 	lamps    = activeobject.NewType[lamp]("lamp")
-	lampPush = activeobject.Procedure(lamps, "push", activeobject.Get(func(l *lamp) bool { l.on = !l.on; return l.on }))
-	lampRead = activeobject.Entry(lamps, "read", activeobject.Get(func(*lamp) string { return "reading" })).
+	lampPush = activeobject.Procedure(lamps, "push", activeobject.Result(func(l *lamp) bool { l.on = !l.on; return l.on }))
+	lampRead = activeobject.Entry(lamps, "read", activeobject.Result(func(*lamp) string { return "reading" })).
 			When("light", func(l *lamp) bool { return l.on })
 )
 
 func ExampleSystem() {
 	system := actor.NewSystem()
-	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Named("desk lamp")))
+	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Name("desk lamp")))
 	ctx := context.Background()
 	reading := lampRead.Send(ctx, desk, nil)
 	for _, snapshot := range system.Explain() {
@@ -79,7 +79,7 @@ func ExampleAll() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
-	hall := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Named("hall lamp")))
+	hall := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Name("hall lamp")))
 
 	ctx := context.Background()
 	both := actor.All(

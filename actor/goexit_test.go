@@ -31,9 +31,9 @@ type tally struct{ n int }
 
 var (
 	tallies   = activeobject.NewType[tally]("tally")
-	tallyAdd  = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
+	tallyAdd  = activeobject.Procedure(tallies, "add", activeobject.Result(func(t *tally) int { t.n++; return t.n }))
 	tallySlow = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
-	tallyWait = activeobject.Entry(tallies, "wait", activeobject.Get(func(t *tally) int { return t.n })).
+	tallyWait = activeobject.Entry(tallies, "wait", activeobject.Result(func(t *tally) int { return t.n })).
 			When("exits", func(*tally) bool { runtime.Goexit(); return false })
 	tallyVisit = activeobject.ProcedureCtx(tallies, "visit", func(_ *tally, ctx context.Context, do func(context.Context)) (activeobject.None, error) {
 		do(ctx)
@@ -43,7 +43,7 @@ var (
 		s.here()
 		return tallyAdd.RequeueTo(s.to, nil)
 	})
-	tallyExit = activeobject.Procedure(tallies, "exit", activeobject.Do(func(*tally) { runtime.Goexit() }))
+	tallyExit = activeobject.Procedure(tallies, "exit", activeobject.Plain(func(*tally) { runtime.Goexit() }))
 )
 
 // A caller that has run its own request serves the requests behind it, and a body among these may
@@ -51,7 +51,7 @@ var (
 func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 	for name, options := range map[string][]activeobject.Option{
 		"plain":       nil,
-		"intercepted": {activeobject.Intercept(activeobject.Interceptor{})}, // at the object that it goes on to
+		"intercepted": {activeobject.Interceptors(activeobject.Interceptor{})}, // at the object that it goes on to
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t)
@@ -118,10 +118,10 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 		returns bool
 	}{
 		"borrowed":                    {nil, false, false},
-		"borrowed, without fast path": {[]activeobject.Option{activeobject.WithoutFastPath()}, false, false},
+		"borrowed, without fast path": {[]activeobject.Option{activeobject.NoFastPath()}, false, false},
 		"borrowed, from inside":       {nil, true, true},
-		"pooled":                      {[]activeobject.Option{activeobject.Pooled()}, false, true},
-		"dedicated":                   {[]activeobject.Option{activeobject.Dedicated()}, false, true},
+		"pooled":                      {[]activeobject.Option{activeobject.PooledThreads()}, false, true},
+		"dedicated":                   {[]activeobject.Option{activeobject.DedicatedThread()}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t)
@@ -172,10 +172,10 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 // A guard may end the goroutine of who sends a message. The reply says that it was the
 // guard, and so that the body has not run; and what nobody hears of is logged.
 func TestAGuardThatEndsAForeignGoroutineIsNamed(t *testing.T) {
-	for name, options := range map[string][]activeobject.Option{"plain": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()}} {
+	for name, options := range map[string][]activeobject.Option{"plain": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()}} {
 		t.Run(name, func(t *testing.T) {
 			var logged syncBuffer
-			s := newSystem(t, actor.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+			s := newSystem(t, actor.Logger(slog.New(slog.NewTextHandler(&logged, nil))))
 			o := activeobject.Must(activeobject.New(s, tallies, &tally{}, options...))
 			pid := o.PID()
 			replies := make(chan actor.Reply, 1)

@@ -51,7 +51,7 @@ func TestTheHeaderOfAMessageReachesInterceptorsAndBodies(t *testing.T) {
 		state.next, err = activeobject.New(s, spans, inner)
 		require.NoError(t, err)
 		done := make(chan struct{}, 1)
-		o, err := activeobject.New(s, spans, state, activeobject.Intercept(activeobject.Interceptor{
+		o, err := activeobject.New(s, spans, state, activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 				state.note("queue", ctx)
 				return ctx, nil

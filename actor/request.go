@@ -57,15 +57,27 @@ func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] 
 func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
 	q := &invocation{Invoke: Invoke{Operation: operation, Argument: argument}}
 	q.envelope.Message = &q.Invoke
-	value, err := s.request(ctx, to, &q.outgoing).Await(ctx)
-	result, ok := value.(R)
-	if err == nil && !ok {
-		want := reflect.TypeFor[R]()
-		if mayBeNil := want.Kind() == reflect.Interface || want == reflect.TypeFor[guards.None](); value != nil || !mayBeNil {
-			err = &ResultError{Target: to, Operation: operation, Want: want.String(), Value: value}
+	return typed[R](to, operation)(s.request(ctx, to, &q.outgoing).Await(ctx))
+}
+
+// ResultOf returns the future of a reply whose value has to be an R. If it is not, the future
+// fails with *ResultError, which names the target and the operation.
+func ResultOf[R any](reply Future[any], to *PID, operation string) Future[R] {
+	return Then(reply, typed[R](to, operation))
+}
+
+// typed returns a function that makes the outcome of a request by message one of an R.
+func typed[R any](to *PID, operation string) func(value any, err error) (R, error) {
+	return func(value any, err error) (R, error) {
+		result, ok := value.(R)
+		if err == nil && !ok {
+			want := reflect.TypeFor[R]()
+			if mayBeNil := want.Kind() == reflect.Interface || want == reflect.TypeFor[guards.None](); value != nil || !mayBeNil {
+				err = &ResultError{Target: to, Operation: operation, Want: want.String(), Value: value}
+			}
 		}
+		return result, err
 	}
-	return result, err
 }
 
 // outgoing is the message that goes to the target of a request, with its envelope and sender. It

@@ -31,6 +31,9 @@ type Invoke struct {
 	Operation string
 	// Argument is the operation's argument; nil if it takes none.
 	Argument any
+	// Try has the request refused, with an error that matches mailbox.ErrRefused, if it would
+	// have to wait: see activeobject.Operation.Try.
+	Try bool
 }
 
 // Reply is an object's answer to an Invoke.
@@ -91,7 +94,7 @@ type Option func(*System)
 // addresses to it, for which protoactor has no lock; so the first Sluice system on it
 // must be made before any goroutine sends to other machines. With nil the system has one of its own,
 // as without the option, and shuts that down.
-func On(actors *proto.ActorSystem) Option {
+func Actors(actors *proto.ActorSystem) Option {
 	return func(s *System) { s.actors, s.foreign = actors, actors != nil }
 }
 
@@ -99,7 +102,7 @@ func On(actors *proto.ActorSystem) Option {
 // It logs panics of code that is not its own at ERROR, with the stack, and what
 // supervisors decide at WARN; both with the attributes object, operation and request. A
 // worker calls the handler, which may block or call objects: see Close.
-func WithLogger(logger *slog.Logger) Option {
+func Logger(logger *slog.Logger) Option {
 	return func(s *System) {
 		if s.logger = logger; logger == nil {
 			s.logger = slog.Default()

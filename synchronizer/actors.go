@@ -26,7 +26,7 @@ import (
 // returned, and is replaced; a task that it was sent and has not begun goes to another worker.
 // A restart of a worker has no effect. All workers end with the object, before its actor does,
 // and when the object is restarted. The supervisor of the children sees them (see
-// activeobject.Supervising), but they do not fail.
+// activeobject.ChildSupervisor), but they do not fail.
 func Actors(n int) activeobject.Option {
 	if n < 1 {
 		return activeobject.Wrong("Actors", "is less than 1")

@@ -61,7 +61,7 @@ func meet(t testing.TB, rs rooms, o *activeobject.Object[room], n int) {
 }
 
 func restarting() activeobject.Option {
-	return activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective }))
+	return activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective }))
 }
 
 // However many requests come, and wait for each other, there are as many workers as asked for.
@@ -252,7 +252,7 @@ func TestWorkersAreRefusedWhereTheyMakeNoSense(t *testing.T) {
 	_, err = synchronizer.New(s, rs.Type, &room{}, synchronizer.Actors(1), synchronizer.Monitor())
 	require.ErrorAs(t, err, new(*activeobject.OptionError))
 	require.ErrorContains(t, err, "sluice: new room: Monitor gives requests their threads when they arrive")
-	for _, other := range []activeobject.Option{synchronizer.Callers(), synchronizer.Spawned(), synchronizer.On(newPool(t, s, 1))} {
+	for _, other := range []activeobject.Option{synchronizer.Callers(), synchronizer.Goroutines(), synchronizer.Workers(newPool(t, s, 1))} {
 		_, err = synchronizer.New(s, rs.Type, &room{}, synchronizer.Actors(1), synchronizer.Monitor(), other)
 		require.NoError(t, err)
 	}

@@ -239,7 +239,7 @@ func TestACircleThroughAnyOfThoseInFrontIsFound(t *testing.T) {
 func TestARequeueThatComesBackIsRefused(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	nothing := func(context.Context) error { return nil }
-	o := newRoom(t, s, rs, rs.free(), activeobject.Named("o"))
+	o := newRoom(t, s, rs, rs.free(), activeobject.Name("o"))
 	typ := activeobject.NewType[room]("far")
 	back := activeobject.ProcedureCtx(typ, "back", func(*room, context.Context, None) (None, error) { return rs.b.RequeueTo(o, nothing) })
 	far := newRoomOf(t, s, typ, typ.Conflicts())
@@ -255,10 +255,10 @@ func TestWhoWaitsForItsGuardIsNotHeldUpByThoseBehind(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	nothing := func(context.Context) error { return nil }
 	typ := activeobject.NewType[room]("o")
-	pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*room) {})).When("open", (*room).isOpen)
-	other := activeobject.Entry(typ, "other", activeobject.Do(func(*room) {})).When("never", func(*room) bool { return false })
+	pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*room) {})).When("open", (*room).isOpen)
+	other := activeobject.Entry(typ, "other", activeobject.Plain(func(*room) {})).When("never", func(*room) bool { return false })
 	stay := activeobject.ProcedureCtx(typ, "stay", visit)
-	set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *room, open bool) { r.open = open }))
+	set := activeobject.Procedure(typ, "set", activeobject.Arg(func(r *room, open bool) { r.open = open }))
 	// stay keeps other out, but not pass, and not who opens that.
 	o := newRoomOf(t, s, typ, typ.Conflicts().Compatible(set, stay, other).Compatible(stay, pass))
 	p := newRoom(t, s, rs, rs.Conflicts())
@@ -289,7 +289,7 @@ func TestARestartThatClosesACircleEndsAWaitInIt(t *testing.T) {
 		rs := newRooms()
 		o, err := synchronizer.NewFrom(s, rs.Type, func() (*room, error) { return &room{}, nil },
 			append(options, synchronizer.Conflicts(rs.free().Compatible(rs.pass, rs.a, rs.b)),
-				activeobject.Supervised(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
+				activeobject.Supervisor(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
 		require.NoError(t, err)
 		waits := call(rs.a, o, func(ctx context.Context) error {
 			_, err := rs.pass.Send(background, o, none).Await(ctx)
@@ -311,7 +311,7 @@ func TestARequeueThatClosesACircleEndsAWaitInIt(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		typ := activeobject.NewType[room]("room")
 		a := activeobject.ProcedureCtx(typ, "a", visit)
-		c := activeobject.Procedure(typ, "c", activeobject.Do(func(*room) {}))
+		c := activeobject.Procedure(typ, "c", activeobject.Plain(func(*room) {}))
 		first := activeobject.ProcedureCtx(typ, "first", func(_ *room, _ context.Context, on chan None) (None, error) {
 			<-on
 			return c.Requeue(none)

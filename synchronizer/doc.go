@@ -54,8 +54,8 @@
 // # Threads
 //
 // Whose thread runs a request that starts is a choice, as in the text: that of the caller
-// that waits for it, which is the default and the cheapest; one of its own (Spawned); one of
-// a pool (On), which many objects can share; or that of a worker actor, a child of the
+// that waits for it, which is the default and the cheapest; one of its own (Goroutines); one of
+// a pool (Workers), which many objects can share; or that of a worker actor, a child of the
 // object's (Actors). A body that takes no context may also be run by a helper: another caller,
 // whose own request the body blocks. It runs bodies that have been granted and have not begun, and
 // notices the end of its own context only after that. A Try that would have to wait for a thread,
@@ -67,13 +67,13 @@
 // the thread-per-request model, to compare with. It costs a thread for each request that
 // waits, and a pool of them can stand still, which Explain says:
 //
-//	slots, err := synchronizer.New(system, buffers, &Buffer{}, synchronizer.Monitor(), synchronizer.On(pool))
+//	slots, err := synchronizer.New(system, buffers, &Buffer{}, synchronizer.Monitor(), synchronizer.Workers(pool))
 //
 // # What is different from an active object
 //
 // A call that comes back to an object that it is inside of is refused with a
 // *DeadlockError, also where it would be compatible; by a requeue likewise. With
-// AllowReentrant it is let in as compatible with its own chain. Of the cases of a Select one
+// Reentrant it is let in as compatible with its own chain. Of the cases of a Select one
 // may come back, if it is compatible.
 //
 // A body may wait for a request that was sent to its own object, as long as that can run

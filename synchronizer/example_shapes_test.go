@@ -25,11 +25,11 @@ func (s Scheduled) Balance(ctx context.Context) (int64, error) {
 }
 
 func Example_inheritance() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
-	savings := Scheduled{activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Named("savings")))}
+	savings := Scheduled{activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Name("savings")))}
 	savings.Deposit(ctx, 100)
 	fmt.Println(savings.Balance(ctx))
 	fmt.Println(savings.Name(), "has", len(savings.Explain().Waiting), "waiting")
@@ -63,7 +63,7 @@ func (d *Delegating) Balance(ctx context.Context) (int64, error) {
 }
 
 func Example_delegation() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
@@ -82,7 +82,7 @@ func Example_delegation() {
 // the same at an object that fans out by a table, at one without a table, which goes by the
 // declaration, and at an active object, which has one request at a time.
 func Example_withoutATable() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	ctx := context.Background()
 

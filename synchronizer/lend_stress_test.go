@@ -165,7 +165,7 @@ func newBanks(h *lending) *banks {
 		s.body(ctx)
 		return h.end(s)
 	})
-	bs.set = activeobject.Procedure(bs.Type, "set", activeobject.Put(func(b *bank, open bool) { b.open = open }))
+	bs.set = activeobject.Procedure(bs.Type, "set", activeobject.Arg(func(b *bank, open bool) { b.open = open }))
 	return bs
 }
 
@@ -191,11 +191,11 @@ func TestWhoeverRunsABodyItsRequestIsAccountedFor(t *testing.T) {
 		{name: "as it is", options: func(*banks) options { return nil }},
 		{name: "by drawer", options: func(bs *banks) options { return options{synchronizer.Conflicts(bs.byDrawer())} }},
 		{name: "limit", options: func(*banks) options { return options{synchronizer.Limit(2)} }},
-		{name: "reentrant", options: func(*banks) options { return options{synchronizer.AllowReentrant()} }},
-		{name: "last in first out", options: func(*banks) options { return options{activeobject.LIFO(), activeobject.MaxBypass(3)} }},
-		{name: "bounded", options: func(*banks) options { return options{activeobject.Bounded(3, activeobject.DropOldest)} }, bounded: true},
+		{name: "reentrant", options: func(*banks) options { return options{synchronizer.Reentrant()} }},
+		{name: "last in first out", options: func(*banks) options { return options{activeobject.ByLatest(), activeobject.MaxBypass(3)} }},
+		{name: "bounded", options: func(*banks) options { return options{activeobject.Bound(3, activeobject.DropOldest)} }, bounded: true},
 		{name: "all that are compatible", options: func(*banks) options { return options{synchronizer.AllCompatible()} }},
-		{name: "without fast path", options: func(*banks) options { return options{activeobject.WithoutFastPath()} }},
+		{name: "without fast path", options: func(*banks) options { return options{activeobject.NoFastPath()} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(4) {
@@ -212,7 +212,7 @@ func TestWhoeverRunsABodyItsRequestIsAccountedFor(t *testing.T) {
 func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, options []activeobject.Option) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + int(seed%4)))
 	s := newSystem(t)
-	options = append(options, activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
+	options = append(options, activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
 	var ids, calls, over, queued, done atomic.Int64
 	var all [3]*activeobject.Object[bank]
 	var vaults [len(all)]*vault
@@ -220,7 +220,7 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 		vaults[i] = &vault{}
 		own := options
 		if i == 1 && seed%2 == 1 { // who is requeued there passes its interceptors, on his own goroutine
-			own = append(slices.Clone(options), activeobject.Intercept(activeobject.Interceptor{
+			own = append(slices.Clone(options), activeobject.Interceptors(activeobject.Interceptor{
 				Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 					queued.Add(1)
 					return ctx, nil

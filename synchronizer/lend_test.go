@@ -160,9 +160,9 @@ func TestNobodyLendsHimselfToWhatHeDoesNotWaitFor(t *testing.T) {
 	type gate struct{ open bool }
 	gates := activeobject.NewType[gate]("gate")
 	look := activeobject.Function(gates, "look", func(*gate, None) (string, error) { return goroutine(), nil })
-	pass := activeobject.Entry(gates, "pass", activeobject.Do(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
+	pass := activeobject.Entry(gates, "pass", activeobject.Plain(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
 	work := activeobject.ProcedureCtx(gates, "work", func(_ *gate, _ context.Context, until func()) (None, error) { until(); return none, nil })
-	set := activeobject.Procedure(gates, "set", activeobject.Put(func(g *gate, open bool) { g.open = open }))
+	set := activeobject.Procedure(gates, "set", activeobject.Arg(func(g *gate, open bool) { g.open = open }))
 	o := activeobject.Must(synchronizer.New(newSystem(t), gates, &gate{}, synchronizer.Conflicts(gates.Conflicts().Compatible(look, pass))))
 	type who struct{ by, ran string }
 	for range 20 {
@@ -193,9 +193,9 @@ func TestWhoseRequestIsCommittedIsNotLent(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type gate struct{}
 	gates := activeobject.NewType[gate]("gate")
-	nothing := activeobject.Procedure(gates, "nothing", activeobject.Do(func(*gate) {}))
-	never := activeobject.Entry(gates, "never", activeobject.Do(func(*gate) {})).When("never", func(*gate) bool { return false })
-	exit := activeobject.Procedure(gates, "exit", activeobject.Do(func(*gate) { runtime.Goexit() }))
+	nothing := activeobject.Procedure(gates, "nothing", activeobject.Plain(func(*gate) {}))
+	never := activeobject.Entry(gates, "never", activeobject.Plain(func(*gate) {})).When("never", func(*gate) bool { return false })
+	exit := activeobject.Procedure(gates, "exit", activeobject.Plain(func(*gate) { runtime.Goexit() }))
 	first := activeobject.Procedure(gates, "first", func(_ *gate, until func()) (None, error) {
 		until()
 		return never.Requeue(none, activeobject.Commit)

@@ -9,7 +9,7 @@ import "github.com/sluice-go/sluice/activeobject"
 //
 // The thread of a call is the caller's goroutine, which blocks. A request without a waiting
 // caller (Send, Begin, Tell, a message) gets a goroutine of the system's worker pool. With
-// Spawned, each request gets a goroutine of its own; with On, a thread of a pool. Worker actors
+// Goroutines, each request gets a goroutine of its own; with Workers, a thread of a pool. Worker actors
 // are refused (*activeobject.OptionError), as they get a request only when it starts. While a
 // body waits for another request, that request can use its thread, as without Monitor.
 //

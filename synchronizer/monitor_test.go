@@ -42,8 +42,8 @@ func TestAMonitorHoldsAThreadForEachRequestThatWaits(t *testing.T) {
 		own     bool // calls block their callers' goroutines
 	}{
 		"callers": {own: true},
-		"spawned": {options: []activeobject.Option{synchronizer.Spawned()}},
-		"pool":    {options: []activeobject.Option{synchronizer.On(pool)}},
+		"spawned": {options: []activeobject.Option{synchronizer.Goroutines()}},
+		"pool":    {options: []activeobject.Option{synchronizer.Workers(pool)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := newRooms()
@@ -96,7 +96,7 @@ func TestAMonitorHoldsAThreadForEachRequestThatWaits(t *testing.T) {
 func TestAMonitorWhosePoolIsFullOfRequestsThatWaitStandsStillAndSaysSo(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	pool := newPool(t, s, 2)
-	o := newRoom(t, s, rs, rs.free(), synchronizer.On(pool), synchronizer.Monitor(), activeobject.Named("o"))
+	o := newRoom(t, s, rs, rs.free(), synchronizer.Workers(pool), synchronizer.Monitor(), activeobject.Name("o"))
 	ctx, cancel := context.WithCancel(background)
 	one := callWith(ctx, rs.pass, o, none)
 	objecttest.Waiting(t, o, rs.pass, 1)
@@ -136,7 +136,7 @@ func TestAMonitorWhosePoolIsFullOfRequestsThatWaitStandsStillAndSaysSo(t *testin
 // Who waits for a thread gets one in the order of arrival, whatever the policy of the object.
 func TestAMonitorGivesThreadsInTheOrderOfArrival(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
-	o := newRoom(t, s, rs, rs.free(), synchronizer.On(newPool(t, s, 1)), synchronizer.Monitor(), activeobject.LIFO())
+	o := newRoom(t, s, rs, rs.free(), synchronizer.Workers(newPool(t, s, 1)), synchronizer.Monitor(), activeobject.ByLatest())
 	here, leave := make(chan None), make(chan None)
 	first := call(rs.a, o, func(context.Context) error { here <- none; <-leave; return nil })
 	soon(t, here)
@@ -166,16 +166,16 @@ func TestARequeuedRequestOfAMonitorKeepsItsThread(t *testing.T) {
 		pool := newPool(t, s, 2)
 		typ := activeobject.NewType[room]("room")
 		var asked, passed atomic.Int32
-		pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*room) { passed.Add(1) })).When("open", (*room).isOpen)
-		fragile := activeobject.Entry(typ, "fragile", activeobject.Do(func(*room) {})).When("fragile", func(*room) bool {
+		pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*room) { passed.Add(1) })).When("open", (*room).isOpen)
+		fragile := activeobject.Entry(typ, "fragile", activeobject.Plain(func(*room) {})).When("fragile", func(*room) bool {
 			if asked.Add(1) > 1 && exit {
 				runtime.Goexit()
 			}
 			return false
 		})
 		begin := activeobject.ProcedureCtx(typ, "begin", func(*room, context.Context, None) (None, error) { return pass.Requeue(none) })
-		set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *room, open bool) { r.open = open }))
-		o, err := synchronizer.New(s, typ, &room{}, synchronizer.On(pool), synchronizer.Monitor())
+		set := activeobject.Procedure(typ, "set", activeobject.Arg(func(r *room, open bool) { r.open = open }))
+		o, err := synchronizer.New(s, typ, &room{}, synchronizer.Workers(pool), synchronizer.Monitor())
 		require.NoError(t, err)
 		broken := call(fragile, o, none)
 		objecttest.Waiting(t, o, fragile, 1)
@@ -209,8 +209,8 @@ func TestARequeuedRequestOfAMonitorKeepsItsThread(t *testing.T) {
 func TestANestedCallOfAMonitorNeedsNoSecondThread(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	pool := newPool(t, s, 1)
-	x := newRoom(t, s, rs, rs.Conflicts(), synchronizer.On(pool), synchronizer.Monitor())
-	y := newRoom(t, s, rs, rs.Conflicts(), synchronizer.On(pool), synchronizer.Monitor())
+	x := newRoom(t, s, rs, rs.Conflicts(), synchronizer.Workers(pool), synchronizer.Monitor())
+	y := newRoom(t, s, rs, rs.Conflicts(), synchronizer.Workers(pool), synchronizer.Monitor())
 	require.NoError(t, soon(t, call(rs.a, x, func(ctx context.Context) error {
 		_, err := rs.a.Call(ctx, y, func(context.Context) error { return nil })
 		return err
@@ -224,7 +224,7 @@ func TestBoundsCountRequestsThatWaitForAThread(t *testing.T) {
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
 		rs := newRooms()
 		pool := newPool(t, s, 1)
-		o := newRoom(t, s, rs, rs.free(), synchronizer.On(pool), synchronizer.Monitor(), activeobject.Bounded(2, overflow))
+		o := newRoom(t, s, rs, rs.free(), synchronizer.Workers(pool), synchronizer.Monitor(), activeobject.Bound(2, overflow))
 		here, leave := make(chan None), make(chan None)
 		one := call(rs.a, o, func(context.Context) error { here <- none; <-leave; return nil })
 		soon(t, here)
@@ -264,7 +264,7 @@ func TestAMonitorThatEndsGentlyWaitsForThreadsOfOthersOnly(t *testing.T) {
 	for _, monitor := range []bool{false, true} {
 		s, rs := newSystem(t), newRooms()
 		pool := newPool(t, s, 1)
-		options := []activeobject.Option{synchronizer.On(pool)}
+		options := []activeobject.Option{synchronizer.Workers(pool)}
 		if monitor {
 			options = append(options, synchronizer.Monitor())
 		}
@@ -311,15 +311,15 @@ func TestAMonitorThatEndsGentlyWaitsForThreadsOfOthersOnly(t *testing.T) {
 func TestMonitorsThatShareAPoolLoseNothing(t *testing.T) {
 	for _, c := range [][]activeobject.Option{
 		nil,
-		{activeobject.Bounded(3, activeobject.Wait)},
-		{activeobject.Bounded(2, activeobject.DropOldest)},
-		{activeobject.Bounded(0, activeobject.Wait)},
-		{activeobject.LIFO(), synchronizer.Limit(2)},
+		{activeobject.Bound(3, activeobject.Wait)},
+		{activeobject.Bound(2, activeobject.DropOldest)},
+		{activeobject.Bound(0, activeobject.Wait)},
+		{activeobject.ByLatest(), synchronizer.Limit(2)},
 	} {
 		for seed := range uint64(4) {
 			s, rs := newSystem(t), newRooms()
 			pool := newPool(t, s, 1+int(seed))
-			options := append([]activeobject.Option{synchronizer.On(pool), synchronizer.Monitor(), restarting()}, c...)
+			options := append([]activeobject.Option{synchronizer.Workers(pool), synchronizer.Monitor(), restarting()}, c...)
 			var all [3]*activeobject.Object[room]
 			for i := range all {
 				var err error

@@ -11,8 +11,8 @@ import (
 )
 
 // Pool is a number of threads for the requests of any number of objects: the pool of the
-// Synchronizer text, and of its thread-per-request model. It is for objects made with On, of
-// any system; and for active objects made with activeobject.On, whose turns take a thread each.
+// Synchronizer text, and of its thread-per-request model. It is for objects made with Workers, of
+// any system; and for active objects made with activeobject.Dispatcher, whose turns take a thread each.
 //
 // A request has a thread from when it starts (or arrives: see Monitor) until its body has
 // returned. While the body waits for another request, its thread is free for other requests: so

@@ -37,7 +37,7 @@ func newHalls() halls {
 	return halls{t,
 		activeobject.ProcedureCtx(t, "sit", enter),
 		activeobject.FunctionCtx(t, "look", enter),
-		activeobject.Procedure(t, "clear", activeobject.Do(func(*hall) {})),
+		activeobject.Procedure(t, "clear", activeobject.Plain(func(*hall) {})),
 	}
 }
 
@@ -277,14 +277,14 @@ func TestARequeueTakesUpAnotherPlace(t *testing.T) {
 	})
 }
 
-// By default a call that comes back is refused with the chain; with AllowReentrant it runs in
+// By default a call that comes back is refused with the chain; with Reentrant it runs in
 // the middle of those that wait for it, through whatever objects it comes, and before others
 // that wait for these.
 func TestACallThatComesBackIsLetInIfThatIsAllowed(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		strict := newRoom(t, s, rs, rs.Conflicts(), options...)
-		open := newRoom(t, s, rs, rs.Conflicts(), append(options, synchronizer.AllowReentrant())...)
+		open := newRoom(t, s, rs, rs.Conflicts(), append(options, synchronizer.Reentrant())...)
 		between := newRoom(t, s, rs, rs.Conflicts())
 
 		// a of the room calls b of another, which calls c of the first.
@@ -324,7 +324,7 @@ func TestAReentrantCallWaitsForStrangers(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		table := rs.free().Conflict(rs.c, rs.b)
-		o := newRoom(t, s, rs, table, append(options, synchronizer.AllowReentrant())...)
+		o := newRoom(t, s, rs, table, append(options, synchronizer.Reentrant())...)
 		here, leave := make(chan None), make(chan None)
 		stranger := call(rs.b, o, func(context.Context) error { here <- none; <-leave; return nil })
 		soon(t, here)
@@ -346,7 +346,7 @@ func TestReentrantCallsInACircleAreTold(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		table := rs.free().Conflict(rs.c, rs.a)
-		o := newRoom(t, s, rs, table, append(options, synchronizer.AllowReentrant())...)
+		o := newRoom(t, s, rs, table, append(options, synchronizer.Reentrant())...)
 		var both sync.WaitGroup
 		both.Add(2)
 		outer := func(ctx context.Context) error {
@@ -366,7 +366,7 @@ func TestReentrantCallsInACircleAreTold(t *testing.T) {
 // What comes back and goes deeper is let in at every depth.
 func TestReentrantCallsNest(t *testing.T) {
 	rs, s := newRooms(), newSystem(t)
-	o := newRoom(t, s, rs, rs.Conflicts(), synchronizer.AllowReentrant())
+	o := newRoom(t, s, rs, rs.Conflicts(), synchronizer.Reentrant())
 	deepest := 0
 	var down func(depth int) func(context.Context) error
 	down = func(depth int) func(context.Context) error {
@@ -429,10 +429,10 @@ func ExampleConflicts_keys() {
 func TestAReplacedScopeIsNoMatterOnTheFastPath(t *testing.T) {
 	s := newSystem(t)
 	typ := activeobject.NewType[room]("room")
-	enter := activeobject.Entry(typ, "enter", activeobject.Put(func(*room, int) {})).When("open", (*room).isOpen)
-	open := activeobject.Procedure(typ, "open", activeobject.Do(func(r *room) { r.open = true }))
+	enter := activeobject.Entry(typ, "enter", activeobject.Arg(func(*room, int) {})).When("open", (*room).isOpen)
+	open := activeobject.Procedure(typ, "open", activeobject.Plain(func(r *room) { r.open = true }))
 	table := typ.Conflicts().EqualKeys(guards.Key(enter, func(int) int { panic("asked") })).Exclusive(enter)
-	o, err := synchronizer.New(s, typ, &room{}, synchronizer.Conflicts(table), synchronizer.AllowReentrant())
+	o, err := synchronizer.New(s, typ, &room{}, synchronizer.Conflicts(table), synchronizer.Reentrant())
 	require.NoError(t, err)
 	entered := call(enter, o, 1)
 	until(t, "it has not come", func() bool { return enter.Waiting(o) == 1 || len(entered) > 0 })

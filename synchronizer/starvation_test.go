@@ -30,11 +30,11 @@ var partial = map[string]struct {
 	passes bool // somebody who comes later may pass
 }{
 	"arrival":          {activeobject.ByArrival(), nil, false},
-	"LIFO":             {activeobject.LIFO(), nil, true},
+	"LIFO":             {activeobject.ByLatest(), nil, true},
 	"ranked":           {activeobject.ByPriority(), func(ctx context.Context) context.Context { return activeobject.WithPriority(ctx, 1) }, true},
 	"deadline":         {activeobject.ByDeadline(), func(ctx context.Context) context.Context { return due{ctx} }, true},
-	"the user's order": {activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Operation == "read" && b.Operation != "read" }), nil, true},
-	"the user's choice": {activeobject.Choosing(func(all []*activeobject.Candidate) int {
+	"the user's order": {activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Operation == "read" && b.Operation != "read" }), nil, true},
+	"the user's choice": {activeobject.ByChoice(func(all []*activeobject.Candidate) int {
 		return max(0, slices.IndexFunc(all, func(c *activeobject.Candidate) bool { return c.Operation == "read" }))
 	}), nil, true},
 }

@@ -53,7 +53,7 @@ func newMills() *mills {
 	ms.leaf = activeobject.Function(ms.Type, "leaf", func(m *mill, o order) (int, error) { return o.run(m, background) })
 	ms.pass = activeobject.EntryCtx(ms.Type, "pass", func(m *mill, ctx context.Context, o order) (int, error) { return o.run(m, ctx) }).
 		When("open", func(m *mill) bool { return m.open })
-	ms.set = activeobject.Procedure(ms.Type, "set", activeobject.Put(func(m *mill, open bool) { m.open = open }))
+	ms.set = activeobject.Procedure(ms.Type, "set", activeobject.Arg(func(m *mill, open bool) { m.open = open }))
 	return ms
 }
 
@@ -64,30 +64,30 @@ func TestWhateverHappensNoThreadIsLost(t *testing.T) {
 		name    string
 		options func(p *synchronizer.Pool) []activeobject.Option
 	}{
-		{"pool", func(p *synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.On(p)} }},
+		{"pool", func(p *synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.Workers(p)} }},
 		{"pool and limit", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), synchronizer.Limit(2)}
+			return []activeobject.Option{synchronizer.Workers(p), synchronizer.Limit(2)}
 		}},
 		{"bounded", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), activeobject.Bounded(3, activeobject.DropOldest)}
+			return []activeobject.Option{synchronizer.Workers(p), activeobject.Bound(3, activeobject.DropOldest)}
 		}},
 		{"last in first out", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), activeobject.LIFO(), activeobject.MaxBypass(3)}
+			return []activeobject.Option{synchronizer.Workers(p), activeobject.ByLatest(), activeobject.MaxBypass(3)}
 		}},
 		{"callers", func(*synchronizer.Pool) []activeobject.Option { return nil }},
 		{"all compatible", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), synchronizer.AllCompatible(), activeobject.MaxBypass(2)}
+			return []activeobject.Option{synchronizer.Workers(p), synchronizer.AllCompatible(), activeobject.MaxBypass(2)}
 		}},
 		{"spawned and limit", func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Limit(3)}
+			return []activeobject.Option{synchronizer.Goroutines(), synchronizer.Limit(3)}
 		}},
 		{"actors", func(*synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.Actors(2)} }},
 		{"actors and limit", func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.Actors(3), synchronizer.Limit(2), activeobject.Bounded(3, activeobject.Wait)}
+			return []activeobject.Option{synchronizer.Actors(3), synchronizer.Limit(2), activeobject.Bound(3, activeobject.Wait)}
 		}},
 		{"monitor", func(*synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.Monitor()} }},
 		{"monitor spawned", func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Monitor(), activeobject.Bounded(3, activeobject.DropOldest)}
+			return []activeobject.Option{synchronizer.Goroutines(), synchronizer.Monitor(), activeobject.Bound(3, activeobject.DropOldest)}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 		Compatible(ms.grind[1], ms.grind[1], ms.leaf, ms.pass, ms.set).Compatible(ms.grind[2], ms.pass, ms.set).
 		Compatible(ms.pass, ms.pass, ms.leaf).Compatible(ms.leaf, ms.set)
 	options = append(options, synchronizer.Conflicts(table),
-		activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
+		activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
 	var all [4]*activeobject.Object[mill]
 	for i := range all {
 		var err error

@@ -10,7 +10,7 @@ import (
 // New is activeobject.New with Callers, unless another option or the type has other threads: an
 // object that runs all requests at once that are compatible with each other. It takes the options
 // of both packages, and fails likewise, also if the
-// conflict table is wrong or another type's (*activeobject.OptionError). Pooled, Dedicated
+// conflict table is wrong or another type's (*activeobject.OptionError). PooledThreads, DedicatedThread
 // and On of the package activeobject give an object one thread at a time, and are refused.
 func New[T any](system *actor.System, t *activeobject.Type[T], state *T, options ...activeobject.Option) (*activeobject.Object[T], error) {
 	return activeobject.New(system, t, state, synchronized(options)...)
@@ -33,12 +33,12 @@ func Conflicts(table guards.Table) activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Table = &table })
 }
 
-// AllowReentrant admits a call that comes back to an object from inside of which it is made,
+// Reentrant admits a call that comes back to an object from inside of which it is made,
 // through any number of objects: it conflicts with none of the requests that wait for it, and passes
 // those that wait for these. So its body runs in the middle of theirs. Without the option it
 // is refused (*activeobject.DeadlockError, which names the chain). An object with the option
 // considers the requests that wait one by one.
-func AllowReentrant() activeobject.Option {
+func Reentrant() activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Reentrant = true })
 }
 
@@ -60,14 +60,14 @@ func AllCompatible() activeobject.Option {
 // That is the default, unless the type has another one.
 func Callers() activeobject.Option { return threads(nil) }
 
-// Spawned makes each request run on a goroutine of its own.
-func Spawned() activeobject.Option { return threads(spawned{}) }
+// Goroutines makes each request run on a goroutine of its own.
+func Goroutines() activeobject.Option { return threads(spawned{}) }
 
 // On makes each request run on a thread of the pool, when there is one: until then it
 // waits, and can be withdrawn. A nil pool fails New with *activeobject.OptionError.
-func On(p *Pool) activeobject.Option {
+func Workers(p *Pool) activeobject.Option {
 	if p == nil {
-		return activeobject.Wrong("On", "is given nil: pass a pool")
+		return activeobject.Wrong("Workers", "is given nil: pass a pool")
 	}
 	return threads(p)
 }

@@ -122,17 +122,17 @@ func (b *branch) make(t *testing.T, d *datadriven.TestData) {
 	b.ops = map[string]*activeobject.Operation[Account, *inquiry, int64]{"deposit": dep, "withdraw": with, "balance": bal}
 	system := objecttest.NewSystem(t)
 	state := &Account{}
-	options := []activeobject.Option{activeobject.Named("savings")}
+	options := []activeobject.Option{activeobject.Name("savings")}
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "callers":
 			options = append(options, synchronizer.Callers())
 		case "spawned":
 			b.spawned = true
-			options = append(options, synchronizer.Spawned())
+			options = append(options, synchronizer.Goroutines())
 		case "pool":
 			b.pool = newPool(t, system, int(amount(t, a.Vals[0])))
-			options = append(options, synchronizer.On(b.pool))
+			options = append(options, synchronizer.Workers(b.pool))
 		case "x":
 			state.x = amount(t, a.Vals[0])
 		}

@@ -87,8 +87,8 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 				ops[i] = activeobject.Procedure(typ, name, body)
 			}
 		}
-		pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*yard) {})).When("unlocked", func(y *yard) bool { return !y.locked.Load() })
-		lock := activeobject.Procedure(typ, "lock", activeobject.Put(func(y *yard, on bool) { y.locked.Store(on) }))
+		pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*yard) {})).When("unlocked", func(y *yard) bool { return !y.locked.Load() })
+		lock := activeobject.Procedure(typ, "lock", activeobject.Arg(func(y *yard, on bool) { y.locked.Store(on) }))
 		table = typ.Conflicts()
 		for i := range ops {
 			for j := i; j < len(ops); j++ {
@@ -105,7 +105,7 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 			return &yard{clash: func(a, b int) { t.Errorf("%s and %s overlap\n%s", ops[a].Name(), ops[b].Name(), table) }}, nil
 		}
 		o, err := synchronizer.NewFrom(s, typ, state, synchronizer.Conflicts(table),
-			activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
+			activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
 		require.NoError(t, err)
 
 		var asked, ended, withdrawn, panicked, exited atomic.Int64
@@ -192,8 +192,8 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 func TestBodiesOfTheFastPathAreRunningLikeOthers(t *testing.T) {
 	type shed struct{ here, leave chan None }
 	typ := activeobject.NewType[shed]("shed")
-	stay := activeobject.Function(typ, "stay", activeobject.Do(func(s *shed) { s.here <- none; <-s.leave }))
-	write := activeobject.Procedure(typ, "write", activeobject.Do(func(*shed) {}))
+	stay := activeobject.Function(typ, "stay", activeobject.Plain(func(s *shed) { s.here <- none; <-s.leave }))
+	write := activeobject.Procedure(typ, "write", activeobject.Plain(func(*shed) {}))
 	s := newSystem(t)
 	state := &shed{make(chan None), make(chan None)}
 	o, err := synchronizer.New(s, typ, state)

@@ -116,7 +116,7 @@ func (a *auto) Close(closing) (gone int, err error) {
 
 var (
 	autos             = activeobject.NewType[auto]("automatic squad lock")
-	autoWaitForLeader = activeobject.Entry(autos, "wait for leader", activeobject.Do((*auto).GoThrough)).When("leader has come", (*auto).Open)
+	autoWaitForLeader = activeobject.Entry(autos, "wait for leader", activeobject.Plain((*auto).GoThrough)).When("leader has come", (*auto).Open)
 
 	// Their guards and bodies name other operations.
 	autoWaitForHerd *activeobject.Operation[auto, none, int]
@@ -124,6 +124,6 @@ var (
 )
 
 func init() {
-	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.NoArg((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
+	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.ResultError((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
 	autoClose = activeobject.Entry(autos, "close", (*auto).Close).WhenWaiting("herd has gone", (*auto).HerdGone)
 }

@@ -55,7 +55,7 @@ func newCyclic(call string, system *actor.System, parties int, action func(conte
 		return nil, err
 	}
 	if action != nil { // the first to go acts
-		options = append(slices.Clip(options), activeobject.Fixed(activeobject.LIFO()))
+		options = append(slices.Clip(options), activeobject.FixedPolicy(activeobject.ByLatest()))
 	}
 	last := &cyclic{}
 	o, err := activeobject.NewFrom(system, cyclics, func() (*cyclic, error) {
@@ -244,7 +244,7 @@ func (c *cyclic) Broken() bool {
 
 var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")
-	cyclicBroken = activeobject.Function(cyclics, "broken", activeobject.Get((*cyclic).Broken))
+	cyclicBroken = activeobject.Function(cyclics, "broken", activeobject.Result((*cyclic).Broken))
 
 	cyclicAwait, cyclicReset *activeobject.Operation[cyclic, none, none]
 	cyclicAct                *activeobject.Operation[cyclic, acting, none]
@@ -253,8 +253,8 @@ var (
 )
 
 func init() {
-	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.NoArg((*cyclic).Await)).WhenWaiting("all have arrived", (*cyclic).Released)
-	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Do((*cyclic).Reset)).WhenWaiting("last round has gone", (*cyclic).Gone)
+	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.ResultError((*cyclic).Await)).WhenWaiting("all have arrived", (*cyclic).Released)
+	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Plain((*cyclic).Reset)).WhenWaiting("last round has gone", (*cyclic).Gone)
 	cyclicAct = activeobject.ProcedureCtx(cyclics, "act", (*cyclic).Act)
 	_, toAct = cyclicAct.Requeue(acting{})
 }

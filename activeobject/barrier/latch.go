@@ -99,7 +99,7 @@ func (l *latch) Count() int { return l.left }
 
 var (
 	latches        = activeobject.NewType[latch]("latch")
-	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.NoArg((*latch).CountDown))
-	latchAwait     = activeobject.Function(latches, "await", activeobject.Do((*latch).Pass)).When("counted down", (*latch).Open)
-	latchCount     = activeobject.Function(latches, "count", activeobject.Get((*latch).Count))
+	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.ResultError((*latch).CountDown))
+	latchAwait     = activeobject.Function(latches, "await", activeobject.Plain((*latch).Pass)).When("counted down", (*latch).Open)
+	latchCount     = activeobject.Function(latches, "count", activeobject.Result((*latch).Count))
 )

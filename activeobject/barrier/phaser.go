@@ -195,13 +195,13 @@ func phaseOf(phase int) int { return phase }
 
 var (
 	phasers      = activeobject.NewType[phaser]("phaser")
-	phaserJoin   = activeobject.Procedure(phasers, "join", activeobject.Get((*phaser).Join))
-	phaserArrive = activeobject.Procedure(phasers, "arrive", activeobject.NoArg((*phaser).Arrive))
-	phaserLeave  = activeobject.Procedure(phasers, "arrive and leave", activeobject.NoArg((*phaser).ArriveAndLeave))
-	phaserStatus = activeobject.Function(phasers, "status", activeobject.Get((*phaser).Status))
+	phaserJoin   = activeobject.Procedure(phasers, "join", activeobject.Result((*phaser).Join))
+	phaserArrive = activeobject.Procedure(phasers, "arrive", activeobject.ResultError((*phaser).Arrive))
+	phaserLeave  = activeobject.Procedure(phasers, "arrive and leave", activeobject.ResultError((*phaser).ArriveAndLeave))
+	phaserStatus = activeobject.Function(phasers, "status", activeobject.Result((*phaser).Status))
 
 	// All who wait for one phase share the answer of the guard.
 	phaserAwait = activeobject.EntryFamily(phasers, "await phase", (*phaser).Await, phaseOf).WhenKey("phase is over", (*phaser).Over)
 
-	phaserArriveAndAwait = activeobject.Procedure(phasers, "arrive and await", activeobject.NoArg((*phaser).ArriveAndAwait))
+	phaserArriveAndAwait = activeobject.Procedure(phasers, "arrive and await", activeobject.ResultError((*phaser).ArriveAndAwait))
 )

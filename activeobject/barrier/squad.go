@@ -159,7 +159,7 @@ func (s *squad) Close(closing) (gone int, err error) {
 
 var (
 	squads             = activeobject.NewType[squad]("squad lock")
-	squadWaitForLeader = activeobject.Entry(squads, "wait for leader", activeobject.Do((*squad).GoThrough)).When("leader is done", (*squad).Open)
+	squadWaitForLeader = activeobject.Entry(squads, "wait for leader", activeobject.Plain((*squad).GoThrough)).When("leader is done", (*squad).Open)
 
 	// Their guards and bodies name other operations.
 	squadWaitForHerd *activeobject.Operation[squad, none, none]
@@ -168,7 +168,7 @@ var (
 )
 
 func init() {
-	squadWaitForHerd = activeobject.Entry(squads, "wait for herd", activeobject.Do((*squad).WaitForHerd)).WhenWaiting("herd is here", (*squad).HerdIsHere)
-	squadLeaderDone = activeobject.Procedure(squads, "leader done", activeobject.NoArg((*squad).LeaderDone))
+	squadWaitForHerd = activeobject.Entry(squads, "wait for herd", activeobject.Plain((*squad).WaitForHerd)).WhenWaiting("herd is here", (*squad).HerdIsHere)
+	squadLeaderDone = activeobject.Procedure(squads, "leader done", activeobject.ResultError((*squad).LeaderDone))
 	squadClose = activeobject.Entry(squads, "close", (*squad).Close).WhenWaiting("herd has gone", (*squad).HerdGone)
 }

@@ -55,7 +55,7 @@ var (
 	lists     = activeobject.NewType[list]("list")
 	listPut   = activeobject.Procedure(lists, "put", (*list).put)
 	listGet   = activeobject.Entry(lists, "get", (*list).get).When("not empty", (*list).notEmpty)
-	listClose = activeobject.Procedure(lists, "close", activeobject.Do((*list).close))
+	listClose = activeobject.Procedure(lists, "close", activeobject.Plain((*list).close))
 )
 
 func listed(b *testing.B, system *actor.System) func() pipe {

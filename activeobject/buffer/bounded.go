@@ -65,7 +65,7 @@ func declareBoundeds[T any]() *boundeds[T] {
 		typ:    t,
 		put:    activeobject.Entry(t, "put", (*ring[T]).put).When("not full", (*ring[T]).notFull),
 		get:    activeobject.Entry(t, "get", (*ring[T]).get).When("not empty", (*ring[T]).notEmpty),
-		length: activeobject.Function(t, "len", activeobject.Get((*ring[T]).len)),
+		length: activeobject.Function(t, "len", activeobject.Result((*ring[T]).len)),
 		shut:   activeobject.Procedure(t, "close", (*ring[T]).close),
 	}
 }

@@ -45,8 +45,8 @@ func declareOverwritings[T any]() *overwritings[T] {
 		typ:    t,
 		put:    activeobject.Procedure(t, "put", (*window[T]).put),
 		get:    activeobject.Entry(t, "get", (*window[T]).get).When("not empty", (*window[T]).notEmpty),
-		length: activeobject.Function(t, "len", activeobject.Get((*window[T]).len)),
-		lost:   activeobject.Function(t, "dropped", activeobject.Get((*window[T]).dropped)),
+		length: activeobject.Function(t, "len", activeobject.Result((*window[T]).len)),
+		lost:   activeobject.Function(t, "dropped", activeobject.Result((*window[T]).dropped)),
 		shut:   activeobject.Procedure(t, "close", (*window[T]).close),
 	}
 }

@@ -49,7 +49,7 @@ func declareReadAnys[T any]() *readAnys[T] {
 		typ:         t,
 		put:         activeobject.Procedure(t, "put", (*sample[T]).put),
 		get:         activeobject.Function(t, "get", (*sample[T]).get),
-		initialized: activeobject.Function(t, "initialized", activeobject.Get((*sample[T]).initialized)),
+		initialized: activeobject.Function(t, "initialized", activeobject.Result((*sample[T]).initialized)),
 		shut:        activeobject.Procedure(t, "close", (*sample[T]).close),
 	}
 }

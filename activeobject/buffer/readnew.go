@@ -110,7 +110,7 @@ func declareReadNews[T any]() *readNews[T] {
 		get:        activeobject.Entry(t, "get", (*news[T]).get).When("is new", (*news[T]).newer),
 		getFor:     activeobject.Entry(t, "get by reader", (*news[T]).getFor).WhenArg("is new to the reader", (*news[T]).newTo),
 		getAfter:   activeobject.Function(t, "get after", (*news[T]).getAfter).WhenArg("has another serial number", (*news[T]).after),
-		register:   activeobject.Procedure(t, "register", activeobject.Get((*news[T]).register)),
+		register:   activeobject.Procedure(t, "register", activeobject.Result((*news[T]).register)),
 		unregister: activeobject.Procedure(t, "close reader", (*news[T]).unregister),
 		shut:       activeobject.Procedure(t, "close", (*news[T]).close),
 	}

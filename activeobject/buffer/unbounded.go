@@ -93,8 +93,8 @@ func declareUnboundeds[T any]() *unboundeds[T] {
 		typ:    t,
 		put:    activeobject.Procedure(t, "put", (*queue[T]).put),
 		get:    activeobject.Entry(t, "get", (*queue[T]).get).When("not empty", (*queue[T]).notEmpty),
-		length: activeobject.Function(t, "len", activeobject.Get((*queue[T]).len)),
-		peak:   activeobject.Function(t, "peak", activeobject.Get((*queue[T]).highest)),
+		length: activeobject.Function(t, "len", activeobject.Result((*queue[T]).len)),
+		peak:   activeobject.Function(t, "peak", activeobject.Result((*queue[T]).highest)),
 		shut:   activeobject.Procedure(t, "close", (*queue[T]).close),
 	}
 }

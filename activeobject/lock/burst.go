@@ -36,11 +36,11 @@ func (b *burst) grant() { b.granted = true }
 var (
 	bursts  = activeobject.NewType[burst]("burst lock")
 	request *activeobject.Operation[burst, none, none] // its guard and its body name it
-	grant   = activeobject.Procedure(bursts, "grant", activeobject.Do((*burst).grant))
+	grant   = activeobject.Procedure(bursts, "grant", activeobject.Plain((*burst).grant))
 )
 
 func init() {
-	request = activeobject.Entry(bursts, "request", activeobject.Do((*burst).pass)).WhenWaiting("burst complete or granted", (*burst).open)
+	request = activeobject.Entry(bursts, "request", activeobject.Plain((*burst).pass)).WhenWaiting("burst complete or granted", (*burst).open)
 }
 
 // Burst is a lock that is passed in bursts: as soon as a sample waits, all of it passes,

@@ -24,8 +24,8 @@ func (b *Buffer) Any() bool       { return len(b.items) > 0 }
 
 var (
 	buffers = activeobject.NewType[Buffer]("buffer")
-	put     = activeobject.Procedure(buffers, "put", activeobject.Put((*Buffer).Put))
-	get     = activeobject.Entry(buffers, "get", activeobject.Get((*Buffer).Get)).When("any", (*Buffer).Any)
+	put     = activeobject.Procedure(buffers, "put", activeobject.Arg((*Buffer).Put))
+	get     = activeobject.Entry(buffers, "get", activeobject.Result((*Buffer).Get)).When("any", (*Buffer).Any)
 )
 
 func ExampleWaiting() {
@@ -81,9 +81,9 @@ func ExampleStepper() {
 	for _, first := range []int{0, 1} {
 		t := new(play) // in a test, its *testing.T
 		system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-		depot := activeobject.Must(activeobject.New(system, depots, &Depot{left: 1}, activeobject.On(stepper)))
-		north := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.On(stepper)))
-		south := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.On(stepper)))
+		depot := activeobject.Must(activeobject.New(system, depots, &Depot{left: 1}, activeobject.Dispatcher(stepper)))
+		north := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.Dispatcher(stepper)))
+		south := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.Dispatcher(stepper)))
 
 		ann, bob := order.Send(ctx, north, "Ann"), order.Send(ctx, south, "Bob")
 		fmt.Println(stepper.Len(), "shops can go on")
@@ -114,7 +114,7 @@ func (t *Turnstile) Admit() bool {
 
 var (
 	turnstiles = activeobject.NewType[Turnstile]("turnstile")
-	pass       = activeobject.Entry(turnstiles, "pass", activeobject.Do(func(*Turnstile) {})).When("free", (*Turnstile).Admit)
+	pass       = activeobject.Entry(turnstiles, "pass", activeobject.Plain(func(*Turnstile) {})).When("free", (*Turnstile).Admit)
 )
 
 func ExampleChecked() {

@@ -136,6 +136,12 @@ func (f *Fake[A, R]) Call(ctx context.Context, arg A) (R, error) {
 	return a.later.promise.Future().Await(context.WithoutCancel(ctx))
 }
 
+// Do implements activeobject.Proxy: it is a Call.
+func (f *Fake[A, R]) Do(ctx context.Context, arg A) error {
+	_, err := f.Call(ctx, arg)
+	return err
+}
+
 // Try implements activeobject.Proxy.
 func (f *Fake[A, R]) Try(ctx context.Context, arg A) (none R, err error) {
 	a, err := f.take(ctx, "Try", arg)

@@ -13,7 +13,7 @@ import (
 )
 
 // Stepper is a dispatcher that runs nothing by itself: the test says whose turn it
-// is. Objects that are made with activeobject.On(stepper) run one body in each turn,
+// is. Objects that are made with activeobject.Dispatcher(stepper) run one body in each turn,
 // with what it opens; then, if another can start, they want another turn. So a test
 // can play every interleaving of a program, by hand or one after the other.
 //

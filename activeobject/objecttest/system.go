@@ -43,7 +43,7 @@ func NewSystem(t testing.TB, options ...Option) *actor.System {
 	}
 	log := &testLog{t: t}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
-	system := actor.NewSystem(append([]actor.Option{actor.WithLogger(logger)}, s.actor...)...)
+	system := actor.NewSystem(append([]actor.Option{actor.Logger(logger)}, s.actor...)...)
 	t.Cleanup(func() {
 		defer log.end()
 		if !s.waiting {

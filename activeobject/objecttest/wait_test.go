@@ -18,9 +18,9 @@ import (
 // threads are the configurations that differ in who runs bodies.
 var threads = map[string][]activeobject.Option{
 	"default":           nil,
-	"without fast path": {activeobject.WithoutFastPath()},
-	"pooled":            {activeobject.Pooled()},
-	"dedicated":         {activeobject.Dedicated()},
+	"without fast path": {activeobject.NoFastPath()},
+	"pooled":            {activeobject.PooledThreads()},
+	"dedicated":         {activeobject.DedicatedThread()},
 }
 
 // Tank is a shared object that says when it is busy.
@@ -28,10 +28,10 @@ type Tank struct{ level int }
 
 var (
 	tanks = activeobject.NewType[Tank]("tank")
-	fill  = activeobject.Procedure(tanks, "fill", activeobject.Put(func(t *Tank, n int) { t.level += n }))
-	drain = activeobject.Entry(tanks, "drain", activeobject.Do(func(t *Tank) { t.level-- })).
+	fill  = activeobject.Procedure(tanks, "fill", activeobject.Arg(func(t *Tank, n int) { t.level += n }))
+	drain = activeobject.Entry(tanks, "drain", activeobject.Plain(func(t *Tank) { t.level-- })).
 		When("wet", func(t *Tank) bool { return t.level > 0 })
-	level = activeobject.Function(tanks, "level", activeobject.Get(func(t *Tank) int { return t.level }))
+	level = activeobject.Function(tanks, "level", activeobject.Result(func(t *Tank) int { return t.level }))
 	hold  = activeobject.ProcedureCtx(tanks, "hold", func(_ *Tank, ctx context.Context, c chan None) (None, error) {
 		c <- none
 		<-c
@@ -261,4 +261,4 @@ func TestNothingIsLoggedAfterTheTest(t *testing.T) {
 	require.Contains(t, inside.log(), "oh dear")
 }
 
-var panicking = activeobject.Procedure(tanks, "panic", activeobject.Do(func(*Tank) { panic("oh dear") }))
+var panicking = activeobject.Procedure(tanks, "panic", activeobject.Plain(func(*Tank) { panic("oh dear") }))

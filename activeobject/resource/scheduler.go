@@ -38,7 +38,7 @@ func New[D any](system *actor.System, policy *Policy[D], options ...activeobject
 		return nil, &activeobject.ArgumentError{Call: call, Argument: "policy", Problem: policy.lacks}
 	}
 	ops := activeobject.Instance(declare[D])
-	options = append(options[:len(options):len(options)], activeobject.Fixed(policy.option))
+	options = append(options[:len(options):len(options)], activeobject.FixedPolicy(policy.option))
 	s := &Scheduler[D]{ops: ops, policy: policy, system: system, made: make(chan struct{})}
 	defer close(s.made)
 	o, err := activeobject.NewFrom(system, ops.typ, s.renew, options...)
@@ -316,6 +316,6 @@ func declare[D any]() *operations[D] {
 		done:  activeobject.Procedure(t, "done", (*desk[D]).Done),
 		grant: activeobject.Entry(t, enterByCall, (*desk[D]).Enter).When("available", (*desk[D]).Available),
 		admit: activeobject.EntryCtx(t, enterByMessage, (*desk[D]).Admit).When("available", (*desk[D]).Available),
-		end:   activeobject.Procedure(t, "end", activeobject.Put((*desk[D]).End)),
+		end:   activeobject.Procedure(t, "end", activeobject.Arg((*desk[D]).End)),
 	}
 }

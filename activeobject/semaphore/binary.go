@@ -26,9 +26,9 @@ func (b *bit) release() error {
 
 var (
 	bits       = activeobject.NewType[bit]("binary semaphore")
-	bitAcquire = activeobject.Entry(bits, "acquire", activeobject.Do((*bit).acquire)).When("free", (*bit).free)
+	bitAcquire = activeobject.Entry(bits, "acquire", activeobject.Plain((*bit).acquire)).When("free", (*bit).free)
 	bitRelease = activeobject.Procedure(bits, "release", func(b *bit, _ none) (none, error) { return nil, b.release() })
-	bitHeld    = activeobject.Function(bits, "held", activeobject.Get(func(b *bit) bool { return b.locked }))
+	bitHeld    = activeobject.Function(bits, "held", activeobject.Result(func(b *bit) bool { return b.locked }))
 )
 
 // Binary is a semaphore of one permit, which one caller at a time holds.

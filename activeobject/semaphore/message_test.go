@@ -43,7 +43,7 @@ func TestAnOversizedAcquireByMessageFailsAtOnceAsByHandle(t *testing.T) {
 	for name, build := range kinds {
 		t.Run(name, func(t *testing.T) {
 			system := objecttest.NewSystem(t, objecttest.AllowWaiting())
-			s := made(t)(build(system, 3, activeobject.Named("slots")))
+			s := made(t)(build(system, 3, activeobject.Name("slots")))
 			fails := func(n int, want error) {
 				t.Helper()
 				_, err := patterntest.Invoke(t, system, s.Object().PID(), "acquire", n)

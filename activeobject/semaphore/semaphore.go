@@ -127,10 +127,10 @@ func declare(name string, barges bool) *operations {
 	})
 	o.release = activeobject.Procedure(t, "release", (*permits).release)
 	o.resize = activeobject.Procedure(t, "resize", (*permits).resize)
-	o.drain = activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain))
-	o.available = activeobject.Function(t, "available", activeobject.Get((*permits).available))
-	o.held = activeobject.Function(t, "held", activeobject.Get((*permits).held))
-	o.size = activeobject.Function(t, "size", activeobject.Get(func(p *permits) int { return p.size }))
+	o.drain = activeobject.Procedure(t, "drain", activeobject.Result((*permits).drain))
+	o.available = activeobject.Function(t, "available", activeobject.Result((*permits).available))
+	o.held = activeobject.Function(t, "held", activeobject.Result((*permits).held))
+	o.size = activeobject.Function(t, "size", activeobject.Result(func(p *permits) int { return p.size }))
 	return o
 }
 

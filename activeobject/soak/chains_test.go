@@ -39,8 +39,8 @@ var (
 		}
 		return nil, do(ctx, n)
 	})
-	write = activeobject.Procedure(nodes, "write", activeobject.Put(func(n *node, line string) { n.log = append(n.log, line) }))
-	read  = activeobject.Function(nodes, "read", activeobject.Get(func(n *node) []string { return slices.Clone(n.log) }))
+	write = activeobject.Procedure(nodes, "write", activeobject.Arg(func(n *node, line string) { n.log = append(n.log, line) }))
+	read  = activeobject.Function(nodes, "read", activeobject.Result(func(n *node) []string { return slices.Clone(n.log) }))
 )
 
 // link is a way in which a body waits for the visit of another object.
@@ -99,7 +99,7 @@ var links = []link{
 
 // newSystem returns a system that is closed when the test ends, and watched over.
 func newSystem(t *testing.T) *actor.System {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	// The system may be that of the first round of many.
 	calledOff := hangsAfter(*patience+*length, t, system, func() string { return "" })
 	t.Cleanup(func() {
@@ -110,10 +110,10 @@ func newSystem(t *testing.T) *actor.System {
 }
 
 // threads are the ways in which an object has its bodies run.
-var threads = [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}}
+var threads = [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}}
 
 func newNode(t *testing.T, system *actor.System, name string, options ...activeobject.Option) nodeAt {
-	o, err := activeobject.NewFrom(system, nodes, func() (*node, error) { return &node{}, nil }, append(options, activeobject.Named(name))...)
+	o, err := activeobject.NewFrom(system, nodes, func() (*node, error) { return &node{}, nil }, append(options, activeobject.Name(name))...)
 	require.NoError(t, err)
 	return o
 }
@@ -285,7 +285,7 @@ func TestChildrenThatCallBackAreNamed(t *testing.T) {
 		var child nodeAt
 		var back error
 		_, err := visit.Call(background, parent, func(ctx context.Context, _ *node) error {
-			child = newNode(t, system, "child", activeobject.Under(parent))
+			child = newNode(t, system, "child", activeobject.Parent(parent))
 			_, err := visit.Call(ctx, child, func(ctx context.Context, _ *node) error {
 				_, back = write.Call(ctx, parent, "called")
 				return write.Tell(ctx, parent, "told")

@@ -43,13 +43,13 @@ var (
 
 	// A queue for each seat. Who leaves it, by his deadline or by hanging up, never had one.
 	hold    = activeobject.EntryFamily(halls, "hold", (*Hall).Hold, seatOf).WhenKey("not on hold", (*Hall).Decided)
-	release = activeobject.Procedure(halls, "release", activeobject.Put((*Hall).Release))
+	release = activeobject.Procedure(halls, "release", activeobject.Arg((*Hall).Release))
 	sell    = activeobject.ProcedureCtx(halls, "sell", (*Hall).Sell) // it writes to a disk, so no stranger lends his goroutine
-	plan    = activeobject.Function(halls, "plan", activeobject.Get((*Hall).Plan))
+	plan    = activeobject.Function(halls, "plan", activeobject.Result((*Hall).Plan))
 )
 
 func init() {
-	hold.Bounded(maxWaiting, activeobject.Refuse)
+	hold.Bound(maxWaiting, activeobject.Refuse)
 	activeobject.Opens(release, hold, seatOf)
 	activeobject.Opens(sell, hold, seatOf)
 	activeobject.OpensEach(hold.Operation, hold, func(Ticket, func(string)) {}) // it only ever closes

@@ -35,10 +35,10 @@ var (
 	system = actor.NewSystem()
 
 	games = activeobject.NewType[turns]("game")
-	first = activeobject.Entry(games, "first", activeobject.Do((*turns).step)).When("begun", func(t *turns) bool { return t.n >= 0 })
-	even  = activeobject.Entry(games, "even", activeobject.Do((*turns).step)).When("even", (*turns).even)
-	odd   = activeobject.Entry(games, "odd", activeobject.Do((*turns).step)).When("odd", (*turns).odd)
-	reads = activeobject.Function(games, "reads", activeobject.Get((*turns).even))
+	first = activeobject.Entry(games, "first", activeobject.Plain((*turns).step)).When("begun", func(t *turns) bool { return t.n >= 0 })
+	even  = activeobject.Entry(games, "even", activeobject.Plain((*turns).step)).When("even", (*turns).even)
+	odd   = activeobject.Entry(games, "odd", activeobject.Plain((*turns).step)).When("odd", (*turns).odd)
+	reads = activeobject.Function(games, "reads", activeobject.Result((*turns).even))
 
 	again = activeobject.Entry(games, "again", func(t *turns, n int) (int, error) { t.n++; return n, nil }).When("begun", func(t *turns) bool { return t.n >= 0 })
 	twice = activeobject.Entry(games, "twice", func(t *turns, n int) (int, error) { t.n++; return again.Requeue(n) }).When("begun", func(t *turns) bool { return t.n >= 0 })

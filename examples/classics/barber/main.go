@@ -60,7 +60,7 @@ func (b *Barber) Cut(ctx context.Context, c Customer) (none, error) {
 
 var (
 	barbers = activeobject.NewType[Barber]("barber")
-	cut     = activeobject.ProcedureCtx(barbers, "cut", (*Barber).Cut).Bounded(chairs, activeobject.Refuse)
+	cut     = activeobject.ProcedureCtx(barbers, "cut", (*Barber).Cut).Bound(chairs, activeobject.Refuse)
 )
 
 // run has the barber work for n days.

@@ -83,11 +83,11 @@ func (c *Car) Open() { c.phase = boarding }
 
 var (
 	cars   = activeobject.NewType[Car]("car")
-	getOff = activeobject.Entry(cars, "get off", activeobject.Put((*Car).GetOff)).When("back", (*Car).Back)
+	getOff = activeobject.Entry(cars, "get off", activeobject.Arg((*Car).GetOff)).When("back", (*Car).Back)
 	ride   = activeobject.Entry(cars, "ride", (*Car).Board).WhenWaiting("a seat is free", (*Car).Free)
-	depart = activeobject.Entry(cars, "depart", activeobject.Do((*Car).Depart)).WhenWaiting("full", (*Car).Full)
-	open   = activeobject.Entry(cars, "open", activeobject.Do((*Car).Open)).WhenWaiting("empty", (*Car).Empty)
-	arrive = activeobject.Procedure(cars, "arrive", activeobject.NoArg((*Car).Arrive))
+	depart = activeobject.Entry(cars, "depart", activeobject.Plain((*Car).Depart)).WhenWaiting("full", (*Car).Full)
+	open   = activeobject.Entry(cars, "open", activeobject.Plain((*Car).Open)).WhenWaiting("empty", (*Car).Empty)
+	arrive = activeobject.Procedure(cars, "arrive", activeobject.ResultError((*Car).Arrive))
 )
 
 // run lets the car run n times.

@@ -47,7 +47,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 		}
 		return err
 	}
-	items, err := buffer.NewBounded[item](system, room, activeobject.Intercept(activeobject.Interceptor{Run: tell}))
+	items, err := buffer.NewBounded[item](system, room, activeobject.Interceptors(activeobject.Interceptor{Run: tell}))
 	if err != nil {
 		return err
 	}

@@ -118,10 +118,10 @@ func (s *Stable) Sleep()      { s.phase = gathering }
 
 var (
 	stables = activeobject.NewType[Stable]("stable")
-	leave   = activeobject.Entry(stables, "leave", activeobject.Put((*Stable).Leave)).When("Santa lets them go", (*Stable).Leaving)
-	wake    = activeobject.Entry(stables, "wake", activeobject.Get((*Stable).Wake)).WhenWaiting("a group is complete", (*Stable).Complete)
-	sleep   = activeobject.Entry(stables, "sleep", activeobject.Do((*Stable).Sleep)).WhenWaiting("all have gone", (*Stable).Empty)
-	letGo   = activeobject.Procedure(stables, "let go", activeobject.NoArg((*Stable).LetGo))
+	leave   = activeobject.Entry(stables, "leave", activeobject.Arg((*Stable).Leave)).When("Santa lets them go", (*Stable).Leaving)
+	wake    = activeobject.Entry(stables, "wake", activeobject.Result((*Stable).Wake)).WhenWaiting("a group is complete", (*Stable).Complete)
+	sleep   = activeobject.Entry(stables, "sleep", activeobject.Plain((*Stable).Sleep)).WhenWaiting("all have gone", (*Stable).Empty)
+	letGo   = activeobject.Procedure(stables, "let go", activeobject.ResultError((*Stable).LetGo))
 
 	back, stuck *activeobject.Operation[Stable, int, none] // their guards name them
 )

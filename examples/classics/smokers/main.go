@@ -80,10 +80,10 @@ func (t *Table) PutOut(has Ingredient) {
 var (
 	tables = activeobject.NewType[Table]("table")
 	lay    = activeobject.Entry(tables, "lay", (*Table).Lay).When("the last was smoked", (*Table).Smoked)
-	smoked = activeobject.Entry(tables, "smoked", activeobject.Do(func(*Table) {})).When("it was smoked", (*Table).Smoked)
-	take   = activeobject.EntryFamily(tables, "take", activeobject.Put((*Table).Take), func(has Ingredient) Ingredient { return has }).
+	smoked = activeobject.Entry(tables, "smoked", activeobject.Plain(func(*Table) {})).When("it was smoked", (*Table).Smoked)
+	take   = activeobject.EntryFamily(tables, "take", activeobject.Arg((*Table).Take), func(has Ingredient) Ingredient { return has }).
 		WhenKey("the other two are there", (*Table).OthersThere)
-	putOut = activeobject.Procedure(tables, "put out", activeobject.Put((*Table).PutOut))
+	putOut = activeobject.Procedure(tables, "put out", activeobject.Arg((*Table).PutOut))
 )
 
 // run has the agent come n times.

@@ -61,8 +61,8 @@ func (v *Vessel) Hydrogen() int {
 
 var (
 	vessels  = activeobject.NewType[Vessel]("vessel")
-	hydrogen = activeobject.Entry(vessels, "hydrogen", activeobject.Get((*Vessel).Hydrogen)).When("there is a place", (*Vessel).Place)
-	oxygen   = activeobject.Entry(vessels, "oxygen", activeobject.Get((*Vessel).Oxygen)).WhenWaiting("two hydrogens wait", (*Vessel).TwoWait)
+	hydrogen = activeobject.Entry(vessels, "hydrogen", activeobject.Result((*Vessel).Hydrogen)).When("there is a place", (*Vessel).Place)
+	oxygen   = activeobject.Entry(vessels, "oxygen", activeobject.Result((*Vessel).Oxygen)).WhenWaiting("two hydrogens wait", (*Vessel).TwoWait)
 )
 
 // drop is how many molecules are made at once.
