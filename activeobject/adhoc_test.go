@@ -101,7 +101,7 @@ func TestAnyNumberOfWatchersOfOneGuardCostOneQuestionPerChange(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsUntilIsToldOfCancelAndStop(t *testing.T) {
+func TestAnUntilReturnsOnCancelAndStop(t *testing.T) {
 	ts := newTanks()
 	wet := guards.When("wet", (*dam).wet)
 	everywhere(t, func(t *testing.T, s *scene) {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// What reviews found, and no test had asked for.
+// Regressions that no other test covers.
 
 // errand is an object whose bodies are the test's.
 type errand struct {
@@ -93,7 +93,7 @@ func TestAGoroutineThatABodyLeftBehindIsNotInsideItsCaller(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAGoroutineThatABodyLeftBehindIsInNoCircle(t *testing.T) {
+func TestAWaitForAGoroutineThatABodyLeftBehindIsNoCircle(t *testing.T) {
 	es := newErrands()
 	everywhere(t, func(t *testing.T, s *scene) {
 		a, b, c := newObject(t, s, es.Type, &errand{}), newObject(t, s, es.Type, &errand{}), newObject(t, s, es.Type, &errand{})
@@ -122,7 +122,7 @@ func TestWhoWaitsForAGoroutineThatABodyLeftBehindIsInNoCircle(t *testing.T) {
 	})
 }
 
-func TestAGuardIsAskedOnceThoughThoseItLetsPassHaveBeenCancelled(t *testing.T) {
+func TestAGuardIsEvaluatedOnceThoughTheRequestsItOpensForHaveBeenCancelled(t *testing.T) {
 	es := newErrands()
 	const waiters = 50
 	s := &scene{system: newSystem(t)}

@@ -102,7 +102,7 @@ func TestWhatAnObserverIsToldIsTrue(t *testing.T) {
 	})
 }
 
-func TestAnObjectHasItsFastPathBackWhenNobodyObservesIt(t *testing.T) {
+func TestAnObjectHasItsFastPathBackWhenItIsNotObserved(t *testing.T) {
 	ts := newTanks()
 	system := newSystem(t)
 	o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}))
