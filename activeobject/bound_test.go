@@ -329,12 +329,12 @@ func TestAFullObjectDoesNotSpin(t *testing.T) {
 // Two Go actors were wedged for eight hours and a half: each told the other
 // something, and both mailboxes were full.
 func TestTwoObjectsThatTellEachOtherIntoFullQueuesDoNotWedge(t *testing.T) {
-	es := newErrands()
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			a := newObject(t, s, es.Type, &errand{}, activeobject.Bounded(1, overflow))
-			b := newObject(t, s, es.Type, &errand{}, activeobject.Bounded(1, overflow))
-			busy := func(at, other *activeobject.Object[errand], here, there chan struct{}) <-chan outcome[None] {
+			a := newObject(t, s, es.Type, &probe{}, activeobject.Bounded(1, overflow))
+			b := newObject(t, s, es.Type, &probe{}, activeobject.Bounded(1, overflow))
+			busy := func(at, other *activeobject.Object[probe], here, there chan struct{}) <-chan outcome[None] {
 				return calling(background, at, es.run, func(ctx context.Context) error {
 					close(here)
 					<-there // both are busy

@@ -375,7 +375,7 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
 		options := []activeobject.Option{activeobject.Bounded(8, activeobject.Refuse)}
-		if s.fans() { // or it has a goroutine for each
+		if s.parallel() { // or it has a goroutine for each
 			options = append(options, activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 }))
 		}
 		o := newObject(t, s, ts.Type, &dam{}, options...)

@@ -45,17 +45,17 @@ func TestBodiesRunOnTheThreadsOfTheirConfiguration(t *testing.T) {
 			for _, op := range []*activeobject.Operation[hall, None, string]{hs.leaf, hs.ctx} {
 				ran, err := op.Call(background, o, None{})
 				require.NoError(t, err)
-				require.Equal(t, s.borrows(), ran == me)
+				require.Equal(t, s.onCallers(), ran == me)
 				seen[ran] = true
 			}
 			ran, err := hs.ctx.Send(background, o, None{}).Await(background)
 			require.NoError(t, err)
 			require.NotEqual(t, me, ran, "a body that may block does not run on its sender")
-			if !s.borrows() {
+			if !s.onCallers() {
 				seen[ran] = true
 			}
 		}
-		if s.borrows() || s.name == "dedicated" {
+		if s.onCallers() || s.name == "dedicated" {
 			require.Len(t, seen, 1)
 		}
 	})
@@ -75,7 +75,7 @@ func TestABodyThatMayBlockNeverRunsOnAnotherCallersGoroutine(t *testing.T) {
 		opener, err := hs.open.Call(background, o, None{})
 		require.NoError(t, err)
 		got := soon(t, s.system, waited)
-		if s.borrows() {
+		if s.onCallers() {
 			require.Equal(t, goroutine(), opener)
 			require.Equal(t, got.caller, got.body)
 		} else {

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// What has hurt the users of other runtimes. Here are those pains of which no other
-// test knows: full queues of tells and a policy that drops a bound are in bound_test
+// What has hurt the users of other runtimes. Here are the failures that no other test
+// covers: full queues of tells and a policy that drops a bound are in bound_test
 // and policy_test.
 
 // bay is an object with so many free berths.
@@ -56,7 +56,7 @@ func (bs bays) occupied(t *testing.T, s *scene, o *activeobject.Object[bay]) (le
 	return leave
 }
 
-// The pain: two actors were wedged for a working day, one by telling a full mailbox,
+// The failure: two actors were wedged for a working day, one by telling a full mailbox,
 // the other by asking without a deadline. This is the asking.
 func TestTwoObjectsThatCallEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 	bs := newBays()
@@ -109,7 +109,7 @@ func TestTwoObjectsThatCallEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 	})
 }
 
-// The pain: a reply that came before its requester waited for it was dropped.
+// The failure: a reply that came before its requester waited for it was dropped.
 func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -147,7 +147,7 @@ func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	})
 }
 
-// The pain: a stash that overflowed sent its actor into a crash loop, and a recursion
+// The failure: a stash that overflowed sent its actor into a crash loop, and a recursion
 // over what was stashed overflowed the stack. Here a request that is dropped is made again at
 // once, and so drops another.
 func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) {
@@ -189,7 +189,7 @@ func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) 
 	})
 }
 
-// The pain: a lock broke when one transaction called the same object twice while
+// The failure: a lock broke when one transaction called the same object twice while
 // others did, too.
 func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 	const callers, rounds = 8, 100
@@ -229,7 +229,7 @@ func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 	})
 }
 
-// The pain: one busy actor delayed the timers of others. Here many are busy for good,
+// The failure: one busy actor delayed the timers of others. Here many are busy for good,
 // in bodies that may block. Other objects are not delayed, and what waits for the busy ones can be
 // withdrawn.
 func TestBusyObjectsDelayNoOthers(t *testing.T) {
@@ -256,7 +256,7 @@ func TestBusyObjectsDelayNoOthers(t *testing.T) {
 	})
 }
 
-// The pain: a mailbox bounded to ten kept a processor busy while it was full.
+// The failure: a mailbox bounded to ten kept a processor busy while it was full.
 func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -287,7 +287,7 @@ func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	})
 }
 
-// The pain: two that needed several permits took them one by one, until each had some
+// The failure: two that needed several permits took them one by one, until each had some
 // and waited for the other's.
 func TestAcquiringSeveralAtOnceDeadlocksNoCaller(t *testing.T) {
 	bs := newBays()
@@ -316,7 +316,7 @@ func TestAcquiringSeveralAtOnceDeadlocksNoCaller(t *testing.T) {
 	})
 }
 
-// The pain: circles that were none, since an edge of the graph of waits lived until
+// The failure: circles that were none, since an edge of the graph of waits lived until
 // the reply was received, and not until it was sent. Here b replies to a, and at once
 // calls a, before the body that waits in a can have noticed.
 func TestACallThatHasItsReplyIsInNoCircle(t *testing.T) {
@@ -338,7 +338,7 @@ func TestACallThatHasItsReplyIsInNoCircle(t *testing.T) {
 	})
 }
 
-// The pain: a key that was never served, since there was always a request for another.
+// The failure: a key that was never served, since there was always a request for another.
 func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 	const bound, stream = 4, 30
 	type quay struct{ log []string }
