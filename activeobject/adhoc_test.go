@@ -101,7 +101,7 @@ func TestAnyNumberOfWatchersOfOneGuardCostOneQuestionPerChange(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsUntilIsToldOfCancelAndStop(t *testing.T) {
+func TestAnUntilReturnsOnCancelAndStop(t *testing.T) {
 	ts := newTanks()
 	wet := guards.When("wet", (*dam).wet)
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -142,7 +142,7 @@ func TestGoexitInDoEndsThatGoroutineOnly(t *testing.T) {
 			if err != errEnded { // on another thread
 				require.ErrorAs(t, err, new(*activeobject.ExitError))
 			}
-			require.Equal(t, s.borrows(), err == errEnded)
+			require.Equal(t, s.onCallers(), err == errEnded)
 		}
 		require.NoError(t, o.Do(background, func(d *dam) error { d.level++; return nil }), "the object is free")
 		require.NoError(t, soon(t, s.system, drained).err)

@@ -22,7 +22,7 @@ import (
 func bubbles(t *testing.T, test func(t *testing.T, s *scene)) {
 	for name, options := range map[string][]activeobject.Option{
 		"default": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()},
-		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {fanning},
+		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {parallel},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func makings(t *testing.T, s *scene, ds desks, o *activeobject.Object[desk]) map
 
 // ticking adds a step for each of the interceptor's functions, and says whether its
 // context is that of the request, with what all objects before have added.
-func ticking(tr *trail, name string, before ...string) activeobject.Interceptor {
+func ticking(tr *journal, name string, before ...string) activeobject.Interceptor {
 	type key struct{ string }
 	seen := func(ctx context.Context) bool {
 		for _, b := range before {
@@ -75,7 +75,7 @@ func TestARequestThatIsRequeuedPassesTheInterceptorsOfEachObject(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, first := range []bool{true, false} { // does the first have any?
-			tr := &trail{}
+			tr := &journal{}
 			var at []activeobject.Option
 			var before []string
 			if first {
@@ -119,7 +119,7 @@ func TestARequestThatIsRefusedElsewhereFailsWithWhatHasRun(t *testing.T) {
 	denied := errors.New("denied")
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, first := range []bool{true, false} {
-			tr := &trail{}
+			tr := &journal{}
 			var at []activeobject.Option
 			if first {
 				at = append(at, activeobject.Interceptors(ticking(tr, "a")))
@@ -216,7 +216,7 @@ func TestARequestCanBeWithdrawnOnItsWay(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, how := range [][]activeobject.Requeuing{nil, {activeobject.Commit}} {
 			entered, let := make(chan struct{}), make(chan struct{})
-			tr := &trail{}
+			tr := &journal{}
 			a := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(ticking(tr, "a")))
 			state := &desk{}
 			b := newObject(t, s, ds.Type, state, activeobject.Interceptors(activeobject.Interceptor{
@@ -306,7 +306,7 @@ func TestAQueueThatFailsOnAnArrivalElsewhereFailsItsRequestOnly(t *testing.T) {
 	ds := newDesks("desk")
 	for how, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtime.Goexit} {
 		everywhere(t, func(t *testing.T, s *scene) {
-			tr := &trail{}
+			tr := &journal{}
 			seen := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(ticking(tr, "a")))
 			plain := newObject(t, s, ds.Type, &desk{})
 			b := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(ticking(tr, "outer"), activeobject.Interceptor{

@@ -64,7 +64,7 @@ func (h *host[T]) evaluateTwice(op int, body engine.Body, ask func() (falsePart 
 	case before != after:
 		e.Problem, e.Diff = "it changed the state", a.diff(before, after)
 	case falsePart != second && d.Looks&guards.AtTime == 0: // or else its time may have come in between
-		e.Problem = fmt.Sprintf("asked twice about the same state, it said %s and then %s", said(falsePart), said(second))
+		e.Problem = fmt.Sprintf("evaluated twice over the same state, it said %s and then %s", said(falsePart), said(second))
 	default:
 		return falsePart, nil
 	}

@@ -12,7 +12,7 @@ import (
 // A restart neither fails nor moves those that wait; it costs one question per guard
 // that is waited for, however many wait for it.
 func BenchmarkRestart(b *testing.B) {
-	for name, waiters := range map[string]int{"nobody waits": 0, "10000 wait": 10000} {
+	for name, waiters := range map[string]int{"none waits": 0, "10000 wait": 10000} {
 		b.Run(name, func(b *testing.B) {
 			ls := newLanterns()
 			system := actor.NewSystem(actor.Logger(quiet))

@@ -24,18 +24,18 @@ func newSluices() sluices {
 	}
 }
 
-// crowd are callers that wait at an object.
-type crowd struct {
+// roomWaiters are callers that wait at an object, most of them for room.
+type roomWaiters struct {
 	o      *activeobject.Object[int]
 	cancel []context.CancelFunc // of each caller
 	left   []chan time.Time     // when each has left
 }
 
-// newCrowd makes an object at which n callers wait: for room, but for the first 100, if it
+// newRoomWaiters makes an object at which n callers wait: for room, but for the first 100, if it
 // is bounded.
-func newCrowd(b *testing.B, ss sluices, n int, options ...activeobject.Option) *crowd {
+func newRoomWaiters(b *testing.B, ss sluices, n int, options ...activeobject.Option) *roomWaiters {
 	system := actor.NewSystem(actor.Logger(quiet))
-	c := &crowd{o: activeobject.Must(activeobject.New(system, ss.Type, new(int), options...))}
+	c := &roomWaiters{o: activeobject.Must(activeobject.New(system, ss.Type, new(int), options...))}
 	for range n {
 		ctx, cancel := context.WithCancel(background)
 		left := make(chan time.Time, 1)
@@ -59,7 +59,7 @@ func newCrowd(b *testing.B, ss sluices, n int, options ...activeobject.Option) *
 
 // late has the callers leave in the course of a second, in an order that is not that of
 // their arrival, and returns how long after its time the last of all did.
-func (c *crowd) late() (worst time.Duration) {
+func (c *roomWaiters) late() (worst time.Duration) {
 	n := len(c.cancel)
 	from := time.Now().Add(100 * time.Millisecond)
 	due := make([]time.Time, n)
@@ -79,8 +79,8 @@ var roomFor100 = activeobject.Bound(100, activeobject.Wait)
 // at most 2.
 func BenchmarkPassingThoseThatWaitForRoom(b *testing.B) {
 	ss := newSluices()
-	few, many := newCrowd(b, ss, 110, roomFor100), newCrowd(b, ss, 20_100, roomFor100)
-	each := func(c *crowd) float64 {
+	few, many := newRoomWaiters(b, ss, 110, roomFor100), newRoomWaiters(b, ss, 20_100, roomFor100)
+	each := func(c *roomWaiters) float64 {
 		const calls = 1000
 		start := time.Now()
 		for range calls {
@@ -107,7 +107,7 @@ func BenchmarkDeadlinesOfThoseThatWaitForRoom(b *testing.B) {
 	ss := newSluices()
 	var bounded, unbounded []float64
 	late := func(options ...activeobject.Option) float64 {
-		c := newCrowd(b, ss, 20_000, options...)
+		c := newRoomWaiters(b, ss, 20_000, options...)
 		stop, stopped := make(chan None), make(chan None)
 		go func() {
 			defer close(stopped)

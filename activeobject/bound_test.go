@@ -54,7 +54,7 @@ func TestAFullQueueRefusesOneMore(t *testing.T) {
 			_, err = ticket.Await(background)
 			requireFull(t, err, entry, false, 2)
 			if entry {
-				results["b6"] = l.queue(t, o, wish{who: "b6"})["b6"]
+				results["b6"] = l.queue(t, o, wish{name: "b6"})["b6"]
 			}
 			require.Equal(t, 2, l.a.Waiting(o))
 			release()
@@ -62,12 +62,12 @@ func TestAFullQueueRefusesOneMore(t *testing.T) {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
 			log, _ := l.read.Call(background, o, nil)
-			require.Equal(t, len(results), len(log), "who was refused never ran: %v", log)
+			require.Equal(t, len(results), len(log), "a request that was refused never ran: %v", log)
 		})
 	}
 }
 
-// Requests that arrive before it is decided which one starts are let in until then. If there are too
+// Requests that arrive before it is decided which one starts are admitted until then. If there are too
 // many then, the latest are refused before the body has run.
 func TestABoundHoldsBehindARequestThatWaitedForItsThread(t *testing.T) {
 	typ := activeobject.NewType[struct{}]("slow")
@@ -123,9 +123,9 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 		everywhere(t, func(t *testing.T, s *scene) {
 			o := newObject(t, s, l.Type, &ledger{}, options...)
 			release := braked(t, s, o, l.hold)
-			results := l.queue(t, o, wish{who: "a1"})
-			for i, who := range []string{"a2", "a3", "a4"} {
-				results[who] = calling(background, o, l.a, who)
+			results := l.queue(t, o, wish{name: "a1"})
+			for i, name := range []string{"a2", "a3", "a4"} {
+				results[name] = calling(background, o, l.a, name)
 				waiting(t, o, l.a, i+2)
 			}
 			ctx, cancel := context.WithCancel(background)
@@ -163,7 +163,7 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForRoomIsToldOfTheStop(t *testing.T) {
+func TestACallThatWaitsForRoomFailsOnStop(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bound(0, activeobject.Wait))
@@ -221,7 +221,7 @@ func TestARequestThatCanStartAtOnceIsNeverTurnedAway(t *testing.T) {
 }
 
 // A request that waits for room is admitted without it when it can start at once.
-func TestWhoWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
+func TestACallThatWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(1, activeobject.Wait))
@@ -265,7 +265,7 @@ func TestUnboundedTakesTheBoundOfTheTypeBack(t *testing.T) {
 
 // Ten thousand senders at a bounded object that is busy: each is told at once, and
 // what is kept is no more than the bound.
-func TestAnOverloadIsRefusedInBoundedMemoryAndNobodyIsLost(t *testing.T) {
+func TestAnOverloadIsRefusedInBoundedMemoryAndNoRequestIsLost(t *testing.T) {
 	const senders, bound = 10_000, 100
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest} {
 		l := newLedgers()
@@ -329,12 +329,12 @@ func TestAFullObjectDoesNotSpin(t *testing.T) {
 // Two Go actors were wedged for eight hours and a half: each told the other
 // something, and both mailboxes were full.
 func TestTwoObjectsThatTellEachOtherIntoFullQueuesDoNotWedge(t *testing.T) {
-	es := newErrands()
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			a := newObject(t, s, es.Type, &errand{}, activeobject.Bound(1, overflow))
-			b := newObject(t, s, es.Type, &errand{}, activeobject.Bound(1, overflow))
-			busy := func(at, other *activeobject.Object[errand], here, there chan struct{}) <-chan outcome[None] {
+			a := newObject(t, s, es.Type, &probe{}, activeobject.Bound(1, overflow))
+			b := newObject(t, s, es.Type, &probe{}, activeobject.Bound(1, overflow))
+			busy := func(at, other *activeobject.Object[probe], here, there chan struct{}) <-chan outcome[None] {
 				return calling(background, at, es.run, func(ctx context.Context) error {
 					close(here)
 					<-there // both are busy

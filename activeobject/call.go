@@ -115,7 +115,7 @@ func (op *Operation[T, A, R]) Do(ctx context.Context, o *Object[T], arg A) error
 	return err
 }
 
-// Try is Call without the wait: neither for a guard nor behind a
+// Try is Call for a caller that does not want to wait: neither for a guard nor behind a
 // request that comes first. It may still wait until the object can decide, that
 // is for what runs; so it takes a context. If the request would have to wait it
 // fails with a *RefusedError, which matches ErrRefused and carries the reason. If its
@@ -202,8 +202,8 @@ type callState struct {
 }
 
 // keep keeps what the body of a request that came by message has returned, or that its guard has
-// failed. The goroutine that has run it is about to give the object back, and, serving others, may
-// lend itself to a body that ends it; or the guard has ended it. The reply is due all the same.
+// failed. The goroutine that has run it is about to give the object back, and may then run, as a
+// helper, a body that ends it; or the guard has ended it. The reply is due all the same.
 func (s *callState) keep(result any, err error) { s.returned, s.result, s.err = true, result, err }
 
 // post notes that the request is about to be handed in, or was not taken. The state may be nil.
@@ -371,7 +371,7 @@ func (op *operationInfo) in(o *objectHeader) *operationInfo {
 }
 
 // take takes the object for a leaf operation that has not found it idle, if it is free soon, and
-// returns the word that it has found; or word.Never, if it has been let in beside others. Key,
+// returns the word that it has found; or word.Never, if it has been admitted beside others. Key,
 // if it is not nil, computes a key: see checkKey.
 func (op *operationInfo) take(ctx context.Context, o *objectHeader, how callMode, key func() (any, bool)) (w word.Word, taken bool, err error) {
 	if err := ctx.Err(); err != nil {
@@ -425,7 +425,7 @@ func (op *operationInfo) countEvaluation(o *objectHeader, w word.Word) {
 }
 
 // gone gives the object back, in which the goroutine found the word w, if nothing has come since, or
-// if it was let in beside others.
+// if it was admitted beside others.
 func (op *operationInfo) gone(o *objectHeader, w word.Word) bool {
 	if w == word.Never {
 		return o.box.Depart(op.index)

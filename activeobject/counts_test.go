@@ -33,7 +33,7 @@ func TestStartsAreCountedWhollyOrNotAtAll(t *testing.T) {
 			soon(t, s.system, done)
 			for _, now := range o.Stats() {
 				if options == nil && now.Starts == activeobject.NotCounted {
-					require.True(t, s.borrows(), "without a fast path all are counted")
+					require.True(t, s.onCallers(), "without a fast path all are counted")
 					require.Equal(t, activeobject.NotCounted, now.Evaluations)
 					require.NotContains(t, s.name, "without fast path")
 					continue

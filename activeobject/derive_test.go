@@ -222,7 +222,7 @@ func TestALockCanBeAddedToEveryType(t *testing.T) {
 	})
 }
 
-func TestWhatInWasNotAskedForIsInheritedToo(t *testing.T) {
+func TestWhatInHasNotReturnedIsInheritedToo(t *testing.T) {
 	b := newBuffer()
 	l := withLock(b.Type)
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -436,7 +436,7 @@ type (
 	}
 )
 
-func TestABaseCountsWhoWaitsInsideADerivedObject(t *testing.T) {
+func TestABaseCountsTheRequestsThatWaitInADerivedObject(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	var pair *activeobject.Operation[dam, None, int]
 	pair = activeobject.Entry(dams, "pair", activeobject.Result(func(d *dam) int {

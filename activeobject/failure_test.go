@@ -234,7 +234,7 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 					func() <-chan outcome[None] { return calling(background, o, leave, nil) },
 					func() <-chan outcome[None] { return trying(background, o, leave, nil) },
 				} {
-					requireEnd(o, leave.Name(), soon(t, s.system, call()).err, s.borrows())
+					requireEnd(o, leave.Name(), soon(t, s.system, call()).err, s.onCallers())
 					alive(o)
 				}
 			})
@@ -242,7 +242,7 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 				o := newObject(t, s, ms.Type, &mine{})
 				sent := async(func() (None, error) { return leave.Send(background, o, nil).Await(background) })
 				// A leaf body runs on its sender if the object is idle.
-				requireEnd(o, leave.Name(), soon(t, s.system, sent).err, s.lends() && leaf)
+				requireEnd(o, leave.Name(), soon(t, s.system, sent).err, s.helpsLeaves() && leaf)
 				alive(o)
 			})
 			t.Run("served/"+leave.Name(), func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 				waiting(t, o, leave, 2)
 				release()
 				// The caller that owned the object serves leaf bodies, and its goroutine ends with them.
-				requireEnd(o, leave.Name(), soon(t, s.system, called).err, s.borrows() && !(s.lends() && leaf))
+				requireEnd(o, leave.Name(), soon(t, s.system, called).err, s.onCallers() && !(s.helpsLeaves() && leaf))
 				requireExit(o, leave.Name(), soon(t, s.system, awaiting(background, sent)).err)
 				alive(o)
 			})
@@ -267,9 +267,9 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 				sent := wait.Send(background, o, nil)
 				opener := calling(background, o, ms.tread, nil)
 				leaf := wait == ms.wait
-				requireEnd(o, wait.Name(), soon(t, s.system, called).err, s.borrows() && !(s.lends() && leaf))
+				requireEnd(o, wait.Name(), soon(t, s.system, called).err, s.onCallers() && !(s.helpsLeaves() && leaf))
 				// The opener served the waiter, and died of it.
-				require.Equal(t, s.lends() && leaf, soon(t, s.system, opener).err == errEnded)
+				require.Equal(t, s.helpsLeaves() && leaf, soon(t, s.system, opener).err == errEnded)
 				requireExit(o, wait.Name(), soon(t, s.system, awaiting(background, sent)).err)
 				alive(o)
 			})

@@ -82,7 +82,7 @@ func TestAFamilyIsOneEntryForEachKey(t *testing.T) {
 	})
 }
 
-func TestOpeningOneKeyDoesNotAskTheOthers(t *testing.T) {
+func TestOpeningOneKeyEvaluatesNoOtherGuard(t *testing.T) {
 	ls := newLifts()
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &lift{asked: map[int]int{}}
@@ -133,7 +133,7 @@ func TestAnUndeclaredOpeningIsFoundWhereItIsChecked(t *testing.T) {
 	})
 }
 
-func TestAKeyThatCannotBeOneFailsItsRequestAndNobodyElse(t *testing.T) {
+func TestAKeyThatCannotBeOneFailsItsRequestOnly(t *testing.T) {
 	typ := activeobject.NewType[dam]("dam")
 	body := func(*dam, any) (None, error) { return nil, nil }
 	broken := activeobject.EntryFamily(typ, "broken", body, func(arg any) any {
@@ -202,7 +202,7 @@ func TestAFamilyThatMakesNoSenseIsAPanicThatHelps(t *testing.T) {
 	require.Contains(t, text(func() { activeobject.Opens(activeobject.In(others.Type, others.stop.Operation), others.stop, same) }), "after the first object")
 }
 
-func TestKeysThatNobodyWaitsForCostNothing(t *testing.T) {
+func TestKeysWithoutWaitersCostNothing(t *testing.T) {
 	ls := newLifts()
 	s := &scene{system: newSystem(t)}
 	o := newObject(t, s, ls.Type, &lift{asked: map[int]int{}}, activeobject.NoFastPath())

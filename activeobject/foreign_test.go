@@ -331,7 +331,7 @@ func TestAContextThatCannotSayWhyItHasEndedFailsItsRequestOnly(t *testing.T) {
 
 // A goroutine that gives an object back on which others wait asks its context nothing: that
 // might come back to the object.
-func TestAContextIsNotAskedWhileItsCallersGoroutineHasTheObject(t *testing.T) {
+func TestAContextIsNotCalledWhileItsCallersGoroutineHasTheObject(t *testing.T) {
 	typ := activeobject.NewType[tarn]("tarn")
 	var during func()
 	open := func(b *tarn) bool { return b.full }

@@ -150,7 +150,7 @@ func ExampleFunction_guard() {
 
 	type election struct{ leader string }
 	elections := activeobject.NewType[election]("election")
-	elect := activeobject.Procedure(elections, "elect", activeobject.Arg(func(e *election, who string) { e.leader = who }))
+	elect := activeobject.Procedure(elections, "elect", activeobject.Arg(func(e *election, name string) { e.leader = name }))
 	leader := activeobject.Function(elections, "leader", activeobject.Result(func(e *election) string { return e.leader })).
 		When("elected", func(e *election) bool { return e.leader != "" })
 

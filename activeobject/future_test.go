@@ -91,7 +91,7 @@ func TestAWaiterWithAShutGuardDoesNotStandInATrysWay(t *testing.T) {
 	})
 }
 
-func TestAFutureWakesAllWhoAwaitIt(t *testing.T) {
+func TestAFutureWakesAllThatAwaitIt(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 )
 
-// dam is the object of many tests: its guard counts how often it is asked, and
+// dam is the object of many tests: its guard counts its evaluations, and
 // its bodies write down that they ran. Nothing in it is synchronized: that is
 // what the objects are for, and the race detector watches.
 type dam struct {
@@ -58,7 +58,7 @@ func TestGuardsAreReconsideredAfterAProcedureNotAfterAFunction(t *testing.T) {
 	})
 }
 
-func TestAStateGuardIsAskedOncePerReconsiderationHoweverManyWait(t *testing.T) {
+func TestAStateGuardIsEvaluatedOncePerReconsiderationHoweverManyWait(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
 	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
@@ -85,7 +85,7 @@ func TestAStateGuardIsAskedOncePerReconsiderationHoweverManyWait(t *testing.T) {
 	})
 }
 
-func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
+func TestAnArgumentGuardIsEvaluatedOncePerWaiterAndReconsideration(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
 	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
@@ -107,7 +107,7 @@ func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
 	})
 }
 
-func TestAWaiterWhoseOwnGuardIsFalseStandsInNobodysWay(t *testing.T) {
+func TestAWaiterWhoseOwnGuardIsFalseBlocksNoOther(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
 
@@ -146,7 +146,7 @@ func TestAddedGuardsMustAllHold(t *testing.T) {
 
 func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", func(d *dam, who string) (None, error) { d.drain(); d.note(who); return nil, nil }).
+	drain := activeobject.Entry(dams, "drain", func(d *dam, name string) (None, error) { d.drain(); d.note(name); return nil, nil }).
 		When("wet", (*dam).wet)
 	note := activeobject.Procedure(dams, "note", activeobject.Arg((*dam).note))
 	// fill opens the guard, but not before the test says so.
@@ -251,7 +251,7 @@ func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 	})
 }
 
-func TestBurstsUnderContentionLoseAndInventNobody(t *testing.T) {
+func TestBurstsUnderContentionLoseAndInventNoRequest(t *testing.T) {
 	typ, pass, release := newTurnstiles()
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &turnstile{}
@@ -283,34 +283,34 @@ func TestBurstsUnderContentionLoseAndInventNobody(t *testing.T) {
 
 func TestTheArrivingRequestCountsItself(t *testing.T) {
 	// One that comes alone finds itself waiting, whatever way it comes.
-	var alone, nobody *activeobject.Operation[dam, None, None]
+	var alone, empty *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
 	alone = activeobject.Entry(dams, "alone", activeobject.Plain(func(*dam) {})).
 		WhenWaiting("one waits", func(d *dam) bool { return d.Waiting(alone) == 1 })
-	nobody = activeobject.Entry(dams, "nobody", activeobject.Plain(func(*dam) {})).
-		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(nobody) == 0 })
+	empty = activeobject.Entry(dams, "empty", activeobject.Plain(func(*dam) {})).
+		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(empty) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
 		require.NoError(t, soon(t, s.system, calling(background, o, alone, nil)).err)
 
-		f := nobody.Send(background, o, nil)
+		f := empty.Send(background, o, nil)
 		require.False(t, f.Ready(), "the request did not count itself: Send")
-		c := calling(background, o, nobody, nil)
-		eventually(t, "the call waits, or has returned", func() bool { return len(c) > 0 || nobody.Waiting(o) == 2 })
+		c := calling(background, o, empty, nil)
+		eventually(t, "the call waits, or has returned", func() bool { return len(c) > 0 || empty.Waiting(o) == 2 })
 		require.Empty(t, c, "the request did not count itself: Call")
 	})
 }
 
 func TestATryDoesNotCountItself(t *testing.T) {
-	var nobody *activeobject.Operation[dam, None, None]
+	var empty *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
-	nobody = activeobject.Entry(dams, "nobody", activeobject.Plain(func(*dam) {})).
-		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(nobody) == 0 })
+	empty = activeobject.Entry(dams, "empty", activeobject.Plain(func(*dam) {})).
+		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(empty) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
-		_, err := nobody.Try(background, o, nil)
+		_, err := empty.Try(background, o, nil)
 		require.NoError(t, err)
 	})
 }
@@ -329,7 +329,7 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
 
 	everywhere(t, func(t *testing.T, s *scene) {
-		require.Zero(t, (&dam{}).Waiting(drain), "before New nobody waits")
+		require.Zero(t, (&dam{}).Waiting(drain), "before New no request waits")
 		o := newObject(t, s, dams, &dam{})
 		a, b := drain.Send(background, o, nil), drain.Send(background, o, nil)
 		waiting(t, o, drain, 2)
@@ -348,7 +348,7 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 	})
 }
 
-func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
+func TestARequestThatHasJoinedStaysCountedWhenItIsWithdrawn(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
 	count := activeobject.ProcedureCtx(dams, "count", func(d *dam, _ context.Context, b *brake) (int, error) {
@@ -359,7 +359,7 @@ func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
 		return 10*int(d.Joined(drain)) + d.Waiting(drain), nil
 	})
 	everywhere(t, func(t *testing.T, s *scene) {
-		require.Zero(t, (&dam{}).Joined(drain), "before New nobody waits")
+		require.Zero(t, (&dam{}).Joined(drain), "before New no request waits")
 		o := newObject(t, s, dams, &dam{})
 		first, second := drain.Send(background, o, nil), drain.Send(background, o, nil)
 		waiting(t, o, drain, 2)
@@ -369,7 +369,7 @@ func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
 		late := drain.Send(background, o, nil)
 		require.True(t, first.Withdraw())
 		close(br.let)
-		require.Equal(t, outcome[int]{21, nil}, soon(t, s.system, counted), "who comes while a body runs is outside")
+		require.Equal(t, outcome[int]{21, nil}, soon(t, s.system, counted), "a request that arrives while a body runs is in the entry queue")
 		waiting(t, o, drain, 2)
 		n, err := count.Call(background, o, nil)
 		require.NoError(t, err)
@@ -402,7 +402,7 @@ func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 	})
 }
 
-func TestWhoComesLastRunsThoseWhomThatLetsIn(t *testing.T) {
+func TestTheLastArrivalRunsTheRequestsThatItOpensFor(t *testing.T) {
 	var meet *activeobject.Operation[dam, None, string]
 	dams := activeobject.NewType[dam]("dam")
 	meet = activeobject.Entry(dams, "meet", activeobject.Result(func(d *dam) string {
@@ -419,7 +419,7 @@ func TestWhoComesLastRunsThoseWhomThatLetsIn(t *testing.T) {
 	last, err := meet.Call(background, o, nil)
 	require.NoError(t, err)
 	require.Equal(t, goroutine(), last)
-	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, first), "nobody is woken to run")
+	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, first), "no other goroutine is woken to run")
 	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, second))
 }
 

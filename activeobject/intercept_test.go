@@ -14,25 +14,25 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// trail is what interceptors saw.
-type trail struct {
+// journal is what interceptors saw.
+type journal struct {
 	mu    sync.Mutex
 	steps []string
 }
 
-func (tr *trail) add(format string, args ...any) {
+func (tr *journal) add(format string, args ...any) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.steps = append(tr.steps, fmt.Sprintf(format, args...))
 }
 
-func (tr *trail) read() []string {
+func (tr *journal) read() []string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return append([]string{}, tr.steps...)
 }
 
-func (tr *trail) named(name string) activeobject.Interceptor {
+func (tr *journal) named(name string) activeobject.Interceptor {
 	type key struct{ string }
 	return activeobject.Interceptor{
 		Queue: func(ctx context.Context, r activeobject.Intercepted) (context.Context, error) {
@@ -53,7 +53,7 @@ func (tr *trail) named(name string) activeobject.Interceptor {
 func TestInterceptorsAreCalledInOrderWithTheContextOfTheRequest(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		tr := &trail{}
+		tr := &journal{}
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("a")), activeobject.Interceptors(tr.named("b"), activeobject.Interceptor{}))
 		want := []string{"queue a", "queue b", "run a true", "run b true", "ran b", "ran a", "done b true <nil>", "done a true <nil>"}
 		_, err := ts.fill.Call(background, o, 1)
@@ -77,7 +77,7 @@ func TestInterceptorsAreCalledInOrderWithTheContextOfTheRequest(t *testing.T) {
 func TestTheContextFollowsARequestThatWaits(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		tr := &trail{}
+		tr := &journal{}
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("a")))
 		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
@@ -91,7 +91,7 @@ func TestARequestThatQueueRefusesNeverArrives(t *testing.T) {
 	ts := newTanks()
 	denied := errors.New("denied")
 	everywhere(t, func(t *testing.T, s *scene) {
-		tr := &trail{}
+		tr := &journal{}
 		guard := activeobject.Interceptor{
 			Queue: func(ctx context.Context, r activeobject.Intercepted) (context.Context, error) {
 				require.Equal(t, "fill", r.Operation)
@@ -150,7 +150,7 @@ func TestAnInterceptorThatPanicsOrExitsFailsItsRequestOnly(t *testing.T) {
 	for how, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtime.Goexit} {
 		everywhere(t, func(t *testing.T, s *scene) {
 			for _, where := range []string{"queue", "run", "done", "nil context"} {
-				tr, armed := &trail{}, true
+				tr, armed := &journal{}, true
 				at := func(place string) {
 					if armed && place == where {
 						fail()

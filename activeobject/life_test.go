@@ -316,7 +316,7 @@ func TestThoseThatWaitKeepTheirPlacesInARestart(t *testing.T) {
 
 // A guard that is true in the new state opens, though it was false in the old one
 // and neither has been changed.
-func TestARestartAsksAllGuardsAnew(t *testing.T) {
+func TestARestartEvaluatesAllGuardsAnew(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
 		f := &factory{}
@@ -773,7 +773,7 @@ func TestAFailureMayBeDecidedByTheGrandparent(t *testing.T) {
 
 // The parent has no supervisor and no factory: what is passed on to it ends the child,
 // and nothing waits for ever.
-func TestAFailureThatNobodyDecidesAboutEndsTheChild(t *testing.T) {
+func TestAFailureWithoutADecisionEndsTheChild(t *testing.T) {
 	ls := newLanterns()
 	pass := proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.EscalateDirective })
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -788,7 +788,7 @@ func TestAFailureThatNobodyDecidesAboutEndsTheChild(t *testing.T) {
 
 // Any code may request the restart of an object that has a factory. If the restart fails and there
 // is no supervisor, protoactor's default decides.
-func TestARestartThatNobodySupervisesFailsPromptly(t *testing.T) {
+func TestARestartWithoutASupervisorFailsPromptly(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
 		f := &factory{}
@@ -928,7 +928,7 @@ func TestNewFromMakesTheFirstStateByTheFactory(t *testing.T) {
 
 func TestCloseServesThoseThatWaitAndCanStart(t *testing.T) {
 	ls := newLanterns()
-	for name, options := range map[string][]activeobject.Option{"nobody": nil, "an actor": {activeobject.Name("lantern")}} {
+	for name, options := range map[string][]activeobject.Option{"no actor": nil, "an actor": {activeobject.Name("lantern")}} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				o := newObject(t, s, ls.Type, &lantern{made: 1}, options...)
@@ -1023,7 +1023,7 @@ func TestWatchersHearOfTheEndAfterTheLastBody(t *testing.T) {
 
 // Many failures and restarts, with callers all the time: every request is answered,
 // no state is seen by two generations at once.
-func TestObjectsThatAreRestartedAllTheTimeLoseNobody(t *testing.T) {
+func TestObjectsThatAreRestartedAllTheTimeLoseNoRequest(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
 		f := &factory{oil: 1 << 30}

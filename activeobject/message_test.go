@@ -302,7 +302,7 @@ func TestPoisonServesWhatCanStartAndFailsTheRest(t *testing.T) {
 	})
 }
 
-func TestPIDIsTheSameForEverybodyAndMadeOnce(t *testing.T) {
+func TestPIDIsAlwaysTheSameAndMadeOnce(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})

@@ -76,7 +76,7 @@ func TestWhatAnObserverIsToldIsTrue(t *testing.T) {
 		var wrong atomic.Pointer[activeobject.Load]
 		stop := o.Observe(func(l activeobject.Load) bool {
 			told.Add(1)
-			if l.Running > 1 || l.Waiting > 2*callers || l.Running > 0 && l.Deciding && !s.fans() {
+			if l.Running > 1 || l.Waiting > 2*callers || l.Running > 0 && l.Deciding && !s.parallel() {
 				wrong.Store(&l)
 			}
 			return false
@@ -102,7 +102,7 @@ func TestWhatAnObserverIsToldIsTrue(t *testing.T) {
 	})
 }
 
-func TestAnObjectHasItsFastPathBackWhenNobodyObservesIt(t *testing.T) {
+func TestAnObjectHasItsFastPathBackWhenItIsNotObserved(t *testing.T) {
 	ts := newTanks()
 	system := newSystem(t)
 	o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}))

@@ -56,7 +56,7 @@ func Function[T, A, R any](t *Type[T], name string, body Body[T, A, R]) *Operati
 }
 
 // ProcedureCtx is Procedure with a body that may block or call other objects. It
-// runs on its own caller's goroutine, or a dispatcher's, never on a stranger's;
+// runs on its own caller's goroutine, or a dispatcher's, never on another caller's;
 // it must hand on the context it receives, which carries the chain of calls.
 func ProcedureCtx[T, A, R any](t *Type[T], name string, body BodyCtx[T, A, R]) *Operation[T, A, R] {
 	return declare(t, mailbox.Procedure, name, nil, body)
@@ -153,7 +153,7 @@ func guardBy[T, A, R any](op *Operation[T, A, R], g guards.Guard[T, A]) {
 func (op *Operation[T, A, R]) Name() string { return op.info.name }
 
 // Waiting returns how many requests wait for the operation at the object, those
-// included that stand behind a running body and have not been let in yet.
+// included that wait behind a running body and have not been admitted yet.
 func (op *Operation[T, A, R]) Waiting(o *Object[T]) int {
 	return op.info.waiting(&o.objectHeader)
 }

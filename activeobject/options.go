@@ -142,7 +142,7 @@ func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
 // it can. That is the default, unless the type has another one.
 func CallerThreads() Option { return func(s *settings) { s.thread = borrowed } }
 
-// PooledThreads makes the object run its bodies on the warm goroutines of its system,
+// PooledThreads makes the object run its bodies on goroutines of its system's worker pool,
 // one at a time, and never on a caller's.
 func PooledThreads() Option { return func(s *settings) { s.thread = pooled } }
 
@@ -163,11 +163,11 @@ func DedicatedThread() Option { return func(s *settings) { s.thread = dedicated 
 //
 // says how many, from 1, before the object needs another turn.
 //
-// A body that waits for another request lends its thread, so that a fixed number of threads does
-// not stand still when the bodies on them call each other: another turn runs meanwhile, on a warm
-// goroutine of the system. When the wait is over the body goes on at once, even if that makes one
+// While a body waits for another request its thread is lent, so that a fixed number of threads does
+// not deadlock when the bodies on them call each other: another turn runs meanwhile, on a goroutine
+// of the system's worker pool. When the wait ends the body goes on at once, even if that makes one
 // more than there are threads. (Waiting by other means than Sluice's keeps the thread.) Where the
-// threads have a context of their own, so that no other goroutine may stand in for them, the
+// threads have a context of their own, so that no other goroutine may replace them, the
 // dispatcher has the method
 //
 //	Lends() bool

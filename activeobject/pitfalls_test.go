@@ -123,7 +123,7 @@ func TestAFutureHasOneOutcomeForGood(t *testing.T) {
 
 // A future of protoactor's wakes one of its waiters. The others would outlive the
 // test, so it has a process of its own.
-func TestEveryoneWhoWaitsForAFutureIsWoken(t *testing.T) {
+func TestEveryWaiterOfAFutureIsWoken(t *testing.T) {
 	if !alone(t) {
 		return
 	}

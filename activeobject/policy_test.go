@@ -20,13 +20,13 @@ import (
 // wish is a request to a ledger: its operation and number, and the context to make
 // it with; nil stands for the background.
 type wish struct {
-	who string
-	ctx context.Context
+	name string
+	ctx  context.Context
 }
 
-func wishes(who ...string) (all []wish) {
-	for _, w := range who {
-		all = append(all, wish{who: w})
+func wishes(names ...string) (all []wish) {
+	for _, w := range names {
+		all = append(all, wish{name: w})
 	}
 	return all
 }
@@ -39,8 +39,8 @@ func data(c *activeobject.Candidate) string {
 }
 
 // op returns the operation that a request is named by.
-func (l ledgers) op(who string) *activeobject.Operation[ledger, string, None] {
-	return map[byte]*activeobject.Operation[ledger, string, None]{'a': l.a, 'b': l.b, 'c': l.c}[who[0]]
+func (l ledgers) op(name string) *activeobject.Operation[ledger, string, None] {
+	return map[byte]*activeobject.Operation[ledger, string, None]{'a': l.a, 'b': l.b, 'c': l.c}[name[0]]
 }
 
 // queue makes the wishes, one after the other, at a busy object. Calls and futures
@@ -55,9 +55,9 @@ func (l ledgers) queue(t *testing.T, o *activeobject.Object[ledger], all ...wish
 			ctx = background
 		}
 		if i%2 == 0 {
-			results[w.who] = calling(ctx, o, l.op(w.who), w.who)
+			results[w.name] = calling(ctx, o, l.op(w.name), w.name)
 		} else {
-			results[w.who] = awaiting(background, l.op(w.who).Send(ctx, o, w.who))
+			results[w.name] = awaiting(background, l.op(w.name).Send(ctx, o, w.name))
 		}
 		eventually(t, "the request has arrived", func() bool {
 			return l.a.Waiting(o)+l.b.Waiting(o)+l.c.Waiting(o) == before+i+1
@@ -75,9 +75,9 @@ func (l ledgers) served(t *testing.T, s *scene, all []wish, options ...activeobj
 	results := l.queue(t, o, all...)
 	release()
 	errs := map[string]error{}
-	for who, c := range results {
+	for name, c := range results {
 		if err := soon(t, s.system, c).err; err != nil {
-			errs[who] = err
+			errs[name] = err
 		}
 	}
 	log, err := l.read.Call(background, o, nil)
@@ -95,16 +95,16 @@ func TestLIFOTakesTheLatestFirst(t *testing.T) {
 	})
 }
 
-func ranked(who string, priority int) wish {
-	return wish{who, activeobject.WithPriority(background, priority)}
+func ranked(name string, priority int) wish {
+	return wish{name, activeobject.WithPriority(background, priority)}
 }
 
 func TestByPriorityTakesTheGreatestFirstAndEqualsByArrival(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		log, errs := l.served(t, s, []wish{
-			ranked("a1", math.MinInt), ranked("b1", 1), {who: "c1"}, ranked("c2", 7), ranked("a2", 1), ranked("b2", -3),
-			ranked("a3", 7), ranked("c3", 1), {who: "b3"}, ranked("c4", math.MaxInt),
+			ranked("a1", math.MinInt), ranked("b1", 1), {name: "c1"}, ranked("c2", 7), ranked("a2", 1), ranked("b2", -3),
+			ranked("a3", 7), ranked("c3", 1), {name: "b3"}, ranked("c4", math.MaxInt),
 		}, activeobject.ByPriority())
 		require.Empty(t, errs)
 		require.Equal(t, []string{"c4", "c2", "a3", "b1", "a2", "c3", "c1", "b3", "b2", "a1"}, log)
@@ -147,7 +147,7 @@ func TestAPriorityCanBeChangedWhileTheRequestWaits(t *testing.T) {
 	})
 }
 
-func TestAPriorityIsRefusedWhereNobodyLooksAtIt(t *testing.T) {
+func TestAPriorityIsRefusedWhereThePolicyIgnoresIt(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, option := range []activeobject.Option{
@@ -181,8 +181,8 @@ func TestByDeadlineTakesTheEarliestFirstAndThoseWithoutLast(t *testing.T) {
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
 		log, errs := l.served(t, s, []wish{
-			{who: "a1"}, {"b1", at(time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC))}, {"c1", at(now.Add(3 * time.Hour))},
-			{"a2", at(now.Add(time.Hour))}, {"b2", at(now.Add(3 * time.Hour))}, {who: "c2"}, {"a3", at(now.Add(2 * time.Hour))},
+			{name: "a1"}, {"b1", at(time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC))}, {"c1", at(now.Add(3 * time.Hour))},
+			{"a2", at(now.Add(time.Hour))}, {"b2", at(now.Add(3 * time.Hour))}, {name: "c2"}, {"a3", at(now.Add(2 * time.Hour))},
 		}, activeobject.ByDeadline())
 		require.Empty(t, errs)
 		require.Equal(t, []string{"a2", "a3", "c1", "b2", "b1", "a1", "c2"}, log)
@@ -304,7 +304,7 @@ func TestChoosingIsOfferedOnlyThoseThatMayStart(t *testing.T) {
 	})
 }
 
-func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
+func TestAPolicyThatFailsFailsTheRequestsItComparedAndNoOthers(t *testing.T) {
 	l := newLedgers()
 	bad := func(c ...*activeobject.Candidate) bool {
 		return slices.ContainsFunc(c, func(c *activeobject.Candidate) bool { return strings.HasSuffix(data(c), "!") })
@@ -337,17 +337,17 @@ func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
 					for range 20 {
 						log, errs := l.served(t, s, wishes("a1", "b!", "c3", "a4", "c!", "b6"), option())
 						require.Equal(t, 6, len(log)+len(errs), "each has ended once: %v %v", log, errs)
-						for _, who := range log {
-							require.NotContains(t, who, "!", "it never ran")
+						for _, request := range log {
+							require.NotContains(t, request, "!", "it never ran")
 						}
 						require.Contains(t, errs, "b!")
 						require.Contains(t, errs, "c!")
-						for who, err := range errs {
+						for request, err := range errs {
 							if err == errEnded {
-								continue // it was on its goroutine that the policy was asked
+								continue // the policy was evaluated on its goroutine
 							}
 							var failed *activeobject.PolicyError
-							require.ErrorAs(t, err, &failed, who)
+							require.ErrorAs(t, err, &failed, request)
 							require.Equal(t, name, failed.Policy)
 							require.Contains(t, failed.Error(), "ledger")
 							require.NotEmpty(t, failed.Stack)
@@ -445,8 +445,8 @@ func TestUnderNoPolicyDoesAStreamStarveAWaiterBeyondTheBound(t *testing.T) {
 			for i := range stream {
 				more = append(more, wish{fmt.Sprintf("%c%d", 'a'+i%2, i), loved})
 			}
-			for who, c := range l.queue(t, o, more...) {
-				results[who] = c
+			for request, c := range l.queue(t, o, more...) {
+				results[request] = c
 			}
 			release()
 			for _, c := range results {
@@ -472,8 +472,8 @@ func TestChoosingAPolicyNeverDropsTheQueuesBound(t *testing.T) {
 				o := newObject(t, s, l.Type, &ledger{}, options...)
 				release := braked(t, s, o, l.hold)
 				results := l.queue(t, o, wishes("a1", "b2", "c3")...)
-				for _, who := range []string{"a4", "b5", "c6"} {
-					_, err := l.op(who).Call(activeobject.WithPriority(background, 1), o, who)
+				for _, request := range []string{"a4", "b5", "c6"} {
+					_, err := l.op(request).Call(activeobject.WithPriority(background, 1), o, request)
 					require.ErrorIs(t, err, activeobject.ErrFull, name)
 				}
 				release()
@@ -591,9 +591,9 @@ func TestTheClientOfAMessageIsItsSender(t *testing.T) {
 	})
 }
 
-// Whatever order a policy is in, no one is lost or served twice while requests come,
+// Whatever order a policy is in, no request is lost or served twice while requests come,
 // go and are given other priorities.
-func TestNobodyIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
+func TestNoRequestIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, policy := range everyPolicy() {
@@ -601,11 +601,11 @@ func TestNobodyIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
 			const n = 200
 			results := make(chan error, n)
 			for i := range n {
-				who := fmt.Sprintf("%c%d", 'a'+i%3, i)
+				request := fmt.Sprintf("%c%d", 'a'+i%3, i)
 				go func() {
 					ctx, cancel := context.WithCancel(activeobject.WithPriority(background, i%7))
 					defer cancel()
-					f := l.op(who).Send(ctx, o, who)
+					f := l.op(request).Send(ctx, o, request)
 					switch i % 5 {
 					case 0:
 						cancel()
@@ -628,7 +628,7 @@ func TestNobodyIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, log, ran, name)
 			slices.SortFunc(log, cmp.Compare)
-			require.Len(t, slices.Compact(log), ran, "nobody runs twice")
+			require.Len(t, slices.Compact(log), ran, "none runs twice")
 		}
 	})
 }

@@ -211,7 +211,7 @@ func TestALogHandlerMayDoWhatItLikes(t *testing.T) {
 				for range 4 {
 					require.Error(t, soon(t, s.system, calling(background, o, guard, burn)).err)
 				}
-				require.NoError(t, soon(t, s.system, calling(background, o, guard, func() {})).err, "nobody waits for the handler")
+				require.NoError(t, soon(t, s.system, calling(background, o, guard, func() {})).err, "no call waits for the handler")
 				close(let)
 				require.Len(t, l.entries(t, s.system), 2, "the first and the last")
 			})

@@ -68,7 +68,7 @@ func TestAskFailsLikeACall(t *testing.T) {
 		soon(t, s.system, ended)
 		// A watcher that comes while an actor waits for the end of its children, which the worker
 		// actors are, is told at once. So the actor may be there for a moment yet.
-		eventually(t, "nobody is there any more", func() bool {
+		eventually(t, "nothing is there any more", func() bool {
 			_, err := actor.Ask[any](background, s.system, pid, "blast", "bang")
 			require.ErrorIs(t, err, activeobject.ErrStopped)
 			return errors.As(err, new(*actor.DeadLetterError))
@@ -97,7 +97,7 @@ func TestARequestWhoseAskerHasGoneNeverRuns(t *testing.T) {
 
 // The owner of an object runs no foreign code. A late reply is a dead letter, and a subscriber to
 // dead letters may call the object.
-func TestALateReplyIsADeadLetterAndHoldsUpNobody(t *testing.T) {
+func TestALateReplyIsADeadLetterAndHoldsUpNoCaller(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
@@ -375,7 +375,7 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
 		options := []activeobject.Option{activeobject.Bound(8, activeobject.Refuse)}
-		if s.fans() { // or it has a goroutine for each
+		if s.parallel() { // or it has a goroutine for each
 			options = append(options, activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 }))
 		}
 		o := newObject(t, s, ts.Type, &dam{}, options...)

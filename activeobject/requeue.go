@@ -32,9 +32,9 @@ const (
 //		…
 //	}
 //
-// The step that ends the body puts the request behind those that wait inside, and
+// The step that ends the body puts the request behind those that are admitted and wait, and
 // before those that arrived while the body ran: if the guard holds, it starts before
-// another request is let in. It never blocks. Caller and context stay the same. If the
+// another request is admitted. It never blocks. Caller and context stay the same. If the
 // context has ended or ends before the operation starts, or the request fails
 // otherwise while it waits, the caller gets a *RequeuedError, which lists the bodies
 // that have run. A request that does not wait, as it was made by Try or by Select with
@@ -234,19 +234,19 @@ func (c *request) forward(ctx context.Context, w word.Word, q *requeue, how call
 			posted = c.wait(tame, l, ran, q, how, s)
 			break
 		}
-		o.giveBack(l) // without lending itself, as it has yet to go on
+		o.giveBack(l) // without helping, as it has yet to go on
 		ran.Add(&o.box, l.Op)
 		last, c.in, c.o = t, t.in, t.o
 		w, q = c.enter(ctx, t.op, how, ran, s)
 	}
-	if !posted { // or else the record is not ours any more; and the request has not travelled
+	if !posted { // or else the record is not ours any more; and the request has not been forwarded
 		c.in, c.o = in, at
 	}
 	return posted
 }
 
-// leaving says how a goroutine leaves the object in which it has run the turn, without lending
-// itself. If it is the last of several, anything can have been opened.
+// leaving says how a goroutine leaves the object in which it has run the turn, without helping
+// others. If it is the last of several, anything can have been opened.
 func (t turn) leaving(several bool) engine.Leaving {
 	l := engine.Leaving{Op: t.op.index, Changed: several || t.op.changed}
 	if t.op.opens != nil && !several {
@@ -257,7 +257,7 @@ func (t turn) leaving(several bool) engine.Leaving {
 
 // requeueInPlace makes one turn after another on the spot: as long as nothing waits at the object, which the
 // calling goroutine has taken, each is to the same object, and its guard holds. In the scheduler
-// the request would be the only one inside, and those that arrive meanwhile are outside. That
+// the request would be the only one admitted, and those that arrive meanwhile are in the entry queue. That
 // nothing waits is certain: w, the word that was found, says that nothing did, and what has come
 // since makes the swap fail by which the object is marked with the next operation.
 //

@@ -619,7 +619,7 @@ func TestABodyThatIsRequeuedOpensWhatItDeclares(t *testing.T) {
 
 // A body that waits for a request that is then requeued to the body's own object must not wait for
 // ever.
-func TestARequestThatHopsToWhoAwaitsItIsADeadlock(t *testing.T) {
+func TestARequestThatIsRequeuedToTheObjectThatAwaitsItIsADeadlock(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
 		home := newObject(t, s, ds.Type, &desk{}, activeobject.Name("home"))

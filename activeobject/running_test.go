@@ -46,7 +46,7 @@ func newFurnaces() *furnaces {
 func inBubblesOfAllKinds(t *testing.T, test func(t *testing.T, s *scene, l *logged)) {
 	for name, options := range map[string][]activeobject.Option{
 		"default": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()},
-		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {fanning},
+		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {parallel},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestATurnThatKeepsItsPlaceIsARunOfItsOwn(t *testing.T) {
 func TestFunctionsThatRunBesideEachOtherHaveAges(t *testing.T) {
 	fs := newFurnaces()
 	inBubblesOfAllKinds(t, func(t *testing.T, s *scene, _ *logged) {
-		if !s.fans() {
+		if !s.parallel() {
 			return
 		}
 		o := newObject(t, s, fs.Type, &furnace{})

@@ -85,7 +85,7 @@ func (after) chosen() *choice { return nil }
 
 // Select makes one of several calls, to any objects: the first that can run. It
 // returns the index of that case, whose Result is there then. If several can run at
-// once, the one that is listed first does (except that nobody waits to hear from
+// once, the one that is listed first does (except that Select does not wait for the answer of
 // objects with threads of their own, PooledThreads and DedicatedThread); otherwise the calls wait
 // at all their objects, and whichever object is ready first runs its call, and that
 // one only: the others leave their queues before it runs, and have left no trace.

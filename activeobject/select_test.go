@@ -51,7 +51,7 @@ func TestSelectRunsTheFirstThatCan(t *testing.T) {
 func TestSelectPrefersTheCaseThatIsListedFirst(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		if !s.borrows() {
+		if !s.onCallers() {
 			return // Select does not wait for the object's thread before it hands in the next case
 		}
 		a := newObject(t, s, ds.Type, &desk{open: true})

@@ -284,7 +284,7 @@ func (bomb) Write([]byte) (int, error) { panic("boom") }
 
 // A watchdog that inspects many requests releases the mutex in between. A request that arrives then
 // is inspected, too.
-func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
+func TestTheWatchdogMissesNoRequestAmongMany(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Second))

@@ -10,7 +10,7 @@ import (
 )
 
 // A hall notes on which goroutine each of its bodies ran.
-type hall struct{ who []string }
+type hall struct{ goroutines []string }
 
 type halls struct {
 	*activeobject.Type[hall]
@@ -23,13 +23,13 @@ type halls struct {
 
 func newHalls() halls {
 	t := activeobject.NewType[hall]("hall")
-	leaf := func(h *hall) string { h.who = append(h.who, goroutine()); return goroutine() }
+	leaf := func(h *hall) string { h.goroutines = append(h.goroutines, goroutine()); return goroutine() }
 	return halls{
 		Type: t,
 		leaf: activeobject.Procedure(t, "leaf", activeobject.Result(leaf)),
 		ctx:  activeobject.ProcedureCtx(t, "ctx", func(h *hall, _ context.Context, _ None) (string, error) { return leaf(h), nil }),
 		wait: activeobject.EntryCtx(t, "wait", func(h *hall, _ context.Context, _ None) (string, error) { return leaf(h), nil }).
-			When("somebody was here", func(h *hall) bool { return len(h.who) > 0 }),
+			When("entered before", func(h *hall) bool { return len(h.goroutines) > 0 }),
 		hold: hold(t),
 		open: activeobject.Procedure(t, "open", activeobject.Result(leaf)),
 	}
@@ -45,23 +45,23 @@ func TestBodiesRunOnTheThreadsOfTheirConfiguration(t *testing.T) {
 			for _, op := range []*activeobject.Operation[hall, None, string]{hs.leaf, hs.ctx} {
 				ran, err := op.Call(background, o, nil)
 				require.NoError(t, err)
-				require.Equal(t, s.borrows(), ran == me)
+				require.Equal(t, s.onCallers(), ran == me)
 				seen[ran] = true
 			}
 			ran, err := hs.ctx.Send(background, o, nil).Await(background)
 			require.NoError(t, err)
 			require.NotEqual(t, me, ran, "a body that may block does not run on its sender")
-			if !s.borrows() {
+			if !s.onCallers() {
 				seen[ran] = true
 			}
 		}
-		if s.borrows() || s.name == "dedicated" {
+		if s.onCallers() || s.name == "dedicated" {
 			require.Len(t, seen, 1)
 		}
 	})
 }
 
-func TestABodyThatMayBlockNeverRunsOnAStranger(t *testing.T) {
+func TestABodyThatMayBlockNeverRunsOnAnotherCallersGoroutine(t *testing.T) {
 	hs := newHalls()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, hs.Type, &hall{})
@@ -75,7 +75,7 @@ func TestABodyThatMayBlockNeverRunsOnAStranger(t *testing.T) {
 		opener, err := hs.open.Call(background, o, nil)
 		require.NoError(t, err)
 		got := soon(t, s.system, waited)
-		if s.borrows() {
+		if s.onCallers() {
 			require.Equal(t, goroutine(), opener)
 			require.Equal(t, got.caller, got.body)
 		} else {
@@ -104,18 +104,18 @@ func TestAGoroutineServesAtMostSoManyOthers(t *testing.T) {
 		}
 		<-o.Stop()
 		served := map[string]int{}
-		for _, who := range state.who {
-			served[who]++
+		for _, id := range state.goroutines {
+			served[id]++
 		}
-		for who, n := range served {
-			require.LessOrEqual(t, n, most+1, "goroutine %s: its own and those of others", who)
+		for id, n := range served {
+			require.LessOrEqual(t, n, most+1, "goroutine %s: its own and those of others", id)
 		}
 		require.Greater(t, len(served), 1)
 		require.LessOrEqual(t, len(served), 10*most/2, "goroutines serve each other")
 	}
 }
 
-func TestAGoroutineInsideAnObjectServesNobodyInAnother(t *testing.T) {
+func TestAGoroutineInsideAnObjectServesNoRequestOfAnother(t *testing.T) {
 	hs, ps := newHalls(), newPlaces()
 	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}} {
 		s := &scene{name: "default", system: newSystem(t), options: options}

@@ -110,7 +110,7 @@ func ExampleNew_circle() {
 	// Output: true sluice: deadlock: north.report waits for north.report
 }
 
-// Readers pass a writer who waits for another reader, as in the text; here, no more than one.
+// Readers pass a writer that waits for another reader, as in the text; here, no more than one.
 func ExampleAllCompatible() {
 	type page struct{}
 	pages := activeobject.NewType[page]("page")
@@ -158,8 +158,8 @@ func ExampleActors() {
 	// true
 }
 
-// In the thread-per-request model who waits holds a thread. Here there is one, and who could
-// open the guard has none.
+// In the thread-per-request model a request that waits holds a thread. Here there is one thread, and
+// the request that could open the guard has none.
 func ExampleMonitor() {
 	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())

@@ -34,7 +34,7 @@ type presence struct {
 	job job
 }
 
-// quays keeps the book of who is inside of one quay.
+// quays records which requests are inside of one quay.
 type quays struct {
 	*activeobject.Type[quay]
 	ops   []*activeobject.Operation[quay, job, None]
@@ -230,7 +230,7 @@ func TestWhateverComesThoseThatConflictAreKeptApart(t *testing.T) {
 				}
 				opened <- none
 				<-opened
-				until(t, "somebody is still inside", y.empty) // what was told
+				until(t, "a request is still inside", y.empty) // what was told
 				y.mu.Lock()
 				defer y.mu.Unlock()
 				require.Empty(t, y.wrong)

@@ -91,8 +91,8 @@ func TestAMonitorHoldsAThreadForEachRequestThatWaits(t *testing.T) {
 	}
 }
 
-// The flaw of the model: who could open the guard finds no thread, as all are held by those
-// who wait for it. Explain says so; contexts still end waits, and then things go on.
+// The flaw of the model: a request that could open the guard finds no thread, as all are held by
+// requests that wait for it. Explain says so; contexts still end waits, and then things go on.
 func TestAMonitorWhosePoolIsFullOfRequestsThatWaitStandsStillAndSaysSo(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	pool := newPool(t, s, 2)
@@ -133,7 +133,7 @@ func TestAMonitorWhosePoolIsFullOfRequestsThatWaitStandsStillAndSaysSo(t *testin
 	until(t, "idle", func() bool { return pool.Busy() == 0 })
 }
 
-// Who waits for a thread gets one in the order of arrival, whatever the policy of the object.
+// Requests that wait for a thread get one in the order of arrival, whatever the policy of the object.
 func TestAMonitorGivesThreadsInTheOrderOfArrival(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	o := newRoom(t, s, rs, rs.free(), synchronizer.Workers(newPool(t, s, 1)), synchronizer.Monitor(), activeobject.ByLatest())
@@ -159,16 +159,16 @@ func TestAMonitorGivesThreadsInTheOrderOfArrival(t *testing.T) {
 }
 
 // A request that is requeued at its object waits there with the thread that it has; also if a
-// guard that is asked on that ends its goroutine.
+// guard that is evaluated on that ends its goroutine.
 func TestARequeuedRequestOfAMonitorKeepsItsThread(t *testing.T) {
 	s := newSystem(t)
 	for _, exit := range []bool{false, true} {
 		pool := newPool(t, s, 2)
 		typ := activeobject.NewType[room]("room")
-		var asked, passed atomic.Int32
+		var evaluated, passed atomic.Int32
 		pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*room) { passed.Add(1) })).When("open", (*room).isOpen)
 		fragile := activeobject.Entry(typ, "fragile", activeobject.Plain(func(*room) {})).When("fragile", func(*room) bool {
-			if asked.Add(1) > 1 && exit {
+			if evaluated.Add(1) > 1 && exit {
 				runtime.Goexit()
 			}
 			return false
@@ -179,7 +179,7 @@ func TestARequeuedRequestOfAMonitorKeepsItsThread(t *testing.T) {
 		require.NoError(t, err)
 		broken := call(fragile, o, none)
 		objecttest.Waiting(t, o, fragile, 1)
-		// The guard of fragile is asked when that has ended, by its thread or by who has sent it.
+		// The guard of fragile is evaluated when begin has ended, by its thread or by its sender's goroutine.
 		go begin.Tell(background, o, none)
 		objecttest.Waiting(t, o, pass, 1)
 		if exit {
@@ -258,8 +258,8 @@ func TestBoundsCountRequestsThatWaitForAThread(t *testing.T) {
 	}
 }
 
-// An object that ends gently serves those who wait for threads that others have; but if who
-// waits there has them itself, nothing can start, and all fail.
+// An object that ends gently serves requests that wait for threads that other objects have; but if
+// requests that wait at it have all of them, nothing can start, and all fail.
 func TestAMonitorThatEndsGentlyWaitsForThreadsOfOthersOnly(t *testing.T) {
 	for _, monitor := range []bool{false, true} {
 		s, rs := newSystem(t), newRooms()
@@ -282,7 +282,7 @@ func TestAMonitorThatEndsGentlyWaitsForThreadsOfOthersOnly(t *testing.T) {
 		})
 		select {
 		case <-closed:
-			t.Fatal("somebody waits")
+			t.Fatal("a request waits")
 		default:
 		}
 		close(leave)

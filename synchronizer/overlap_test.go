@@ -12,7 +12,7 @@ import (
 )
 
 // Leaf bodies, which have a way of their own past the scheduler, meet inside like others: of
-// every kind of operation, of which neither knows who will be first.
+// every kind of operation, of which neither knows which will be first.
 func TestEveryCompatiblePairOfLeafBodiesOverlaps(t *testing.T) {
 	type hall struct{}
 	type meet = func()

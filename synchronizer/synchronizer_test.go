@@ -161,7 +161,7 @@ func either[R any](a, b <-chan R) <-chan R {
 }
 
 // A stream of readers that overlap, so that there is always one, does not starve a writer:
-// a reader does not pass a writer who waits.
+// a reader does not pass a writer that waits.
 func TestAStreamOfReadersStarvesNoWriter(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
@@ -258,7 +258,7 @@ func TestATypesTableIsThatOfItsSynchronizersOnly(t *testing.T) {
 	require.NoError(t, soon(t, other))
 }
 
-// A guard is asked when nothing runs that conflicts with its entry, and not before.
+// A guard is evaluated when nothing runs that conflicts with its entry, and not before.
 func TestAGuardWaitsForWhatConflictsWithItsEntryOnly(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	table := rs.free().Compatible(rs.pass, rs.a) // b may close the room, a does not

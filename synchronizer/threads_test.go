@@ -110,7 +110,7 @@ func TestABoundIsKeptWhileThereIsNoThread(t *testing.T) {
 	}
 }
 
-// Who is about to start is not said to wait, though others run.
+// A request that is about to start is not said to wait, though others run.
 func TestWhatIsStillToBeDecidedIsSaidToBe(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()

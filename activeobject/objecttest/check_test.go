@@ -92,7 +92,7 @@ func TestImpurityIsFoundAndSaysWhatHasChanged(t *testing.T) {
 				_, err = moody.Call(background, ledger, none)
 				find(err)
 				require.Equal(t, "in the mood", e.Guard)
-				require.Contains(t, e.Problem, "asked twice")
+				require.Contains(t, e.Problem, "evaluated twice")
 
 				_, err = peek.Call(background, ledger, none)
 				find(err)

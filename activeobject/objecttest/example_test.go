@@ -50,7 +50,7 @@ func ExampleWaiting() {
 	// hello
 }
 
-// Depot has some pieces left. Shops have none: they send everybody to the depot.
+// Depot has some pieces left. Shops have none: they requeue every order to the depot.
 type (
 	Depot struct{ left int }
 	Shop  struct{ depot *activeobject.Object[Depot] }
@@ -58,20 +58,20 @@ type (
 
 var errSoldOut = errors.New("sold out")
 
-func (d *Depot) Sell(who string) (string, error) {
+func (d *Depot) Sell(customer string) (string, error) {
 	if d.left == 0 {
 		return "", errSoldOut
 	}
 	d.left--
-	return "one for " + who, nil
+	return "one for " + customer, nil
 }
 
 var (
 	depots = activeobject.NewType[Depot]("depot")
 	sell   = activeobject.Procedure(depots, "sell", (*Depot).Sell)
 	shops  = activeobject.NewType[Shop]("shop")
-	order  = activeobject.Procedure(shops, "order", func(s *Shop, who string) (string, error) {
-		return sell.RequeueTo(s.depot, who)
+	order  = activeobject.Procedure(shops, "order", func(s *Shop, customer string) (string, error) {
+		return sell.RequeueTo(s.depot, customer)
 	})
 )
 
@@ -191,7 +191,7 @@ func ExampleNewSystem() {
 	t := new(play) // in a test, its *testing.T
 	system := objecttest.NewSystem(t)
 	buffer := activeobject.Must(activeobject.New(system, buffers, &Buffer{}))
-	get.Send(context.Background(), buffer, none) // and nobody will ever put anything
+	get.Send(context.Background(), buffer, none) // and no request will ever put anything
 	t.end()
 	fmt.Println(len(t.failures), "failure")
 	// Output:

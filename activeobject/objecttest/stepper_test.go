@@ -22,7 +22,7 @@ func TestAStepIsOneBody(t *testing.T) {
 	for range 3 {
 		fill.Tell(background, tank, 1)
 	}
-	now := func() int { // of what has run, that is, which nobody else looks at meanwhile
+	now := func() int { // how many bodies have run; no other goroutine reads it meanwhile
 		return int(fill.Stats(tank).Starts + drain.Stats(tank).Starts)
 	}
 	require.Equal(t, []string{tank.Name()}, stepper.Turns())
@@ -156,8 +156,8 @@ func TestTurnsThatAreLeftMayServeThoseThatWait(t *testing.T) {
 }
 
 // A body that runs until the system is closed does not hold up the end of a test for
-// long, nor hide who waits.
-func TestABodyThatRunsDoesNotHideWhoWaits(t *testing.T) {
+// long, nor hide which requests wait.
+func TestABodyThatRunsDoesNotHideTheRequestsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		inside := played(func(t *play) {

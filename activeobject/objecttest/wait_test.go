@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// threads are the configurations that differ in who runs bodies.
+// threads are the configurations that differ in whose goroutine runs bodies.
 var threads = map[string][]activeobject.Option{
 	"default":           nil,
 	"without fast path": {activeobject.NoFastPath()},
@@ -43,7 +43,7 @@ func newTank(t testing.TB, options ...activeobject.Option) *activeobject.Object[
 	return activeobject.Must(activeobject.New(objecttest.NewSystem(t), tanks, &Tank{}, options...))
 }
 
-func TestWhoIsWaitedForHasBeenAskedAndSaysWhatFor(t *testing.T) {
+func TestARequestThatWaitingReportsHasHadItsGuardEvaluated(t *testing.T) {
 	for name, options := range threads {
 		t.Run(name, func(t *testing.T) {
 			tank := newTank(t, options...)
@@ -63,7 +63,7 @@ func TestWhoIsWaitedForHasBeenAskedAndSaysWhatFor(t *testing.T) {
 	}
 }
 
-func TestWhoStandsBehindABodyWaits(t *testing.T) {
+func TestARequestBehindABodyWaits(t *testing.T) {
 	for name, options := range threads {
 		t.Run(name, func(t *testing.T) {
 			tank := newTank(t, options...)
@@ -210,7 +210,7 @@ func TestFuturesInABubbleAwaitWithADeadline(t *testing.T) {
 	})
 }
 
-func TestASystemSaysWhoStillWaitsAtTheEnd(t *testing.T) {
+func TestASystemReportsTheRequestsThatStillWaitAtTheEnd(t *testing.T) {
 	forgotten := played(func(t *play) {
 		tank := newTank(t)
 		drain.Send(background, tank, none)
@@ -229,7 +229,7 @@ func TestASystemSaysWhoStillWaitsAtTheEnd(t *testing.T) {
 		drain.Send(ctx, tank, none)
 		go drain.Call(ctx, tank, none)
 		objecttest.Waiting(t, tank, drain, 2)
-		cancel() // somebody will withdraw them
+		cancel() // they will be withdrawn
 	}).failures)
 }
 

@@ -102,7 +102,7 @@ func TestADataRaceIsFound(t *testing.T) {
 	require.NotContains(t, said, "activeobject", "frames of ours are left out")
 }
 
-// A guard is asked while those run that are compatible with its entry, so it may race
+// A guard is evaluated while those run that are compatible with its entry, so it may race
 // where the body does not.
 func TestARaceOfAGuardIsFound(t *testing.T) {
 	type gate struct{ open bool }
@@ -205,19 +205,19 @@ func TestAFunctionThatWritesIsFound(t *testing.T) {
 	}
 }
 
-func TestAGuardThatWritesOrIsMoodyIsFound(t *testing.T) {
-	type door struct{ asked int }
+func TestAGuardThatWritesOrIsNotDeterministicIsFound(t *testing.T) {
+	type door struct{ evaluations int }
 	doors := activeobject.NewType[door]("door")
-	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("polite", func(d *door) bool { d.asked++; return true })
+	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("polite", func(d *door) bool { d.evaluations++; return true })
 	make := func(*rapid.T) func() *door { return func() *door { return &door{} } }
 	said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.Free("enter"), make) }))
 	require.Contains(t, said, `type door: guard "polite" of enter changes the state`)
 
 	yes := false
 	doors = activeobject.NewType[door]("door")
-	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("in the mood", func(*door) bool { yes = !yes; return yes })
+	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("every other time", func(*door) bool { yes = !yes; return yes })
 	said = one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.Free("enter"), make) }))
-	require.Contains(t, said, `guard "in the mood" of enter says yes and no of the same state`)
+	require.Contains(t, said, `guard "every other time" of enter says yes and no of the same state`)
 }
 
 // What ends the process, or never ends, is a finding about its pair; the others are
@@ -232,7 +232,7 @@ func TestWhatEndsOrStopsAChildIsFoundAndOthersAreChecked(t *testing.T) {
 	wards := activeobject.NewType[ward]("ward")
 	crash := func(w *ward) {
 		if w.inside.Add(1) == 2 {
-			go panic("two at once") // which nobody can recover
+			go panic("two at once") // which cannot be recovered
 		}
 		for range 1000 {
 			runtime.Gosched()
@@ -344,7 +344,7 @@ func TestOperationsOfDerivedTypesAreChecked(t *testing.T) {
 				l.held.Store(held)
 				return l
 			}
-		}, conflicttest.Arguments(put, amounts)) // the base's handle: nobody has said In
+		}, conflicttest.Arguments(put, amounts)) // the base's handle: In was not called
 	}))
 	require.Contains(t, said, `put and hold are declared compatible, but hold closes guard "not locked" of put behind the check`)
 }

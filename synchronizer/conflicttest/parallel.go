@@ -55,7 +55,7 @@ func (c *checker[T]) tried(t *rapid.T, p pair, times int, begin func([]line), ra
 }
 
 // atOnce runs the two requests as an object would: the first has been let in, and while
-// its body runs the guard of the second is asked and, if it holds, that one runs too. It
+// its body runs the guard of the second is evaluated and, if it holds, that one runs too. It
 // reports false if the first cannot start.
 func (t *trial[T]) atOnce(first int) (o outcome, ok bool) {
 	s := t.make()

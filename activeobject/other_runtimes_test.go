@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// What has hurt the users of other runtimes. Here are those pains of which no other
-// test knows: full queues of tells and a policy that drops a bound are in bound_test
+// What has hurt the users of other runtimes. Here are the failures that no other test
+// covers: full queues of tells and a policy that drops a bound are in bound_test
 // and policy_test.
 
 // bay is an object with so many free berths.
@@ -56,9 +56,9 @@ func (bs bays) occupied(t *testing.T, s *scene, o *activeobject.Object[bay]) (le
 	return leave
 }
 
-// The pain: two actors were wedged for a working day, one by telling a full mailbox,
+// The failure: two actors were wedged for a working day, one by telling a full mailbox,
 // the other by asking without a deadline. This is the asking.
-func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
+func TestTwoObjectsThatCallEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
@@ -100,7 +100,7 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 						require.True(t, errors.As(err, new(*activeobject.FullError)) || errors.As(err, new(*activeobject.DeadlockError)), "%s: %v", name, err)
 					}
 				}
-				require.NotZero(t, failed, "somebody was told")
+				require.NotZero(t, failed, "a request was refused")
 				for _, o := range []*activeobject.Object[bay]{a, b} {
 					require.NoError(t, soon(t, s.system, calling(background, o, bs.touch, nil)).err, "it goes on")
 				}
@@ -109,7 +109,7 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 	})
 }
 
-// The pain: a reply that came before its requester waited for it was dropped.
+// The failure: a reply that came before its requester waited for it was dropped.
 func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -147,7 +147,7 @@ func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	})
 }
 
-// The pain: a stash that overflowed sent its actor into a crash loop, and a recursion
+// The failure: a stash that overflowed sent its actor into a crash loop, and a recursion
 // over what was stashed overflowed the stack. Here a request that is dropped is made again at
 // once, and so drops another.
 func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) {
@@ -189,7 +189,7 @@ func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) 
 	})
 }
 
-// The pain: a lock broke when one transaction called the same object twice while
+// The failure: a lock broke when one transaction called the same object twice while
 // others did, too.
 func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 	const callers, rounds = 8, 100
@@ -229,10 +229,10 @@ func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 	})
 }
 
-// The pain: one busy actor delayed the timers of others. Here many are busy for good,
+// The failure: one busy actor delayed the timers of others. Here many are busy for good,
 // in bodies that may block. Other objects are not delayed, and what waits for the busy ones can be
 // withdrawn.
-func TestBusyObjectsDelayNobodyElse(t *testing.T) {
+func TestBusyObjectsDelayNoOthers(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		ctx, cancel := context.WithCancel(background)
@@ -256,7 +256,7 @@ func TestBusyObjectsDelayNobodyElse(t *testing.T) {
 	})
 }
 
-// The pain: a mailbox bounded to ten kept a processor busy while it was full.
+// The failure: a mailbox bounded to ten kept a processor busy while it was full.
 func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -287,9 +287,9 @@ func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	})
 }
 
-// The pain: two that needed several permits took them one by one, until each had some
+// The failure: two that needed several permits took them one by one, until each had some
 // and waited for the other's.
-func TestAcquiringSeveralAtOnceDeadlocksNobody(t *testing.T) {
+func TestAcquiringSeveralAtOnceDeadlocksNoCaller(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, options := range map[string][]activeobject.Option{
@@ -316,10 +316,10 @@ func TestAcquiringSeveralAtOnceDeadlocksNobody(t *testing.T) {
 	})
 }
 
-// The pain: circles that were none, since an edge of the graph of waits lived until
+// The failure: circles that were none, since an edge of the graph of waits lived until
 // the reply was received, and not until it was sent. Here b replies to a, and at once
 // calls a, before the body that waits in a can have noticed.
-func TestWhoHasBeenAnsweredWaitsForNobody(t *testing.T) {
+func TestACallThatHasItsReplyIsInNoCircle(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for range 100 {
@@ -338,13 +338,13 @@ func TestWhoHasBeenAnsweredWaitsForNobody(t *testing.T) {
 	})
 }
 
-// The pain: a key that was never served, since there was always a request for another.
+// The failure: a key that was never served, since there was always a request for another.
 func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 	const bound, stream = 4, 30
 	type quay struct{ log []string }
 	typ := activeobject.NewType[quay]("quay")
-	write := func(q *quay, who string) (None, error) { q.log = append(q.log, who); return nil, nil }
-	land := activeobject.EntryFamily(typ, "land", write, func(who string) string { return who[:1] }).WhenKey("there", func(*quay, string) bool { return true })
+	write := func(q *quay, name string) (None, error) { q.log = append(q.log, name); return nil, nil }
+	land := activeobject.EntryFamily(typ, "land", write, func(name string) string { return name[:1] }).WhenKey("there", func(*quay, string) bool { return true })
 	other := activeobject.Procedure(typ, "other", write)
 	block := activeobject.ProcedureCtx(typ, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return nil, nil })
 	loved := func(c *activeobject.Candidate) bool { return c.Argument != "unloved" }
@@ -368,11 +368,11 @@ func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 			soon(t, s.system, in)
 			all := []activeobject.Future[None]{land.Send(background, o, "unloved")}
 			for i := range stream {
-				ctx, who := activeobject.WithPriority(background, 1), fmt.Sprintf("%c%d", 'a'+i%5, i)
+				ctx, name := activeobject.WithPriority(background, 1), fmt.Sprintf("%c%d", 'a'+i%5, i)
 				if i%4 == 3 {
-					all = append(all, other.Send(ctx, o, who))
+					all = append(all, other.Send(ctx, o, name))
 				} else {
-					all = append(all, land.Send(ctx, o, who))
+					all = append(all, land.Send(ctx, o, name))
 				}
 			}
 			close(out)

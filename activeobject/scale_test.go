@@ -177,11 +177,11 @@ type lamps struct {
 func newLamps() lamps {
 	t := activeobject.NewType[lamp]("lamp")
 	ls := lamps{Type: t}
-	ls.late = activeobject.Entry(t, "late", func(l *lamp, who string) (string, error) {
-		l.log = append(l.log, who)
-		return who, nil
+	ls.late = activeobject.Entry(t, "late", func(l *lamp, name string) (string, error) {
+		l.log = append(l.log, name)
+		return name, nil
 	}).When("on", func(l *lamp) bool { return l.on })
-	ls.read = activeobject.Procedure(t, "read", func(_ *lamp, who string) (string, error) { return ls.late.Requeue(who) })
+	ls.read = activeobject.Procedure(t, "read", func(_ *lamp, name string) (string, error) { return ls.late.Requeue(name) })
 	ls.set = activeobject.Procedure(t, "set", activeobject.Arg(func(l *lamp, on bool) { l.on = on }))
 	return ls
 }
