@@ -741,7 +741,7 @@ func TestADerivedTypeOpensKeysOfAnInheritedFamily(t *testing.T) {
 				stop.Send(background, o, floor)
 			}
 			eventually(t, "all are inside", func() bool { return stop.WaitingAt(o, 100) == 1 })
-			require.NoError(t, o.Do(background, func(*express) error { return nil })) // after which all have been asked
+			require.NoError(t, o.Do(background, func(*express) error { return nil })) // after which all guards have been evaluated
 			require.NoError(t, o.View(background, func(*express) error { return nil }))
 			before := stop.Stats(o).Evaluations
 			_, err := leap.Call(background, o, 7)

@@ -174,7 +174,7 @@ func TestAGuardThatPanicsFailsAllThatItGuardsAndNamesItself(t *testing.T) {
 			check(soon(t, s.system, even).err, "dig", "soft")
 			require.Equal(t, 1, ms.dig.Waiting(o), "the others of an argument guard are not touched")
 
-			// Newcomers fail one by one, on every way in.
+			// Newcomers fail one by one, however they are made.
 			_, err = enter.Call(background, o, 1)
 			check(err, enter.Name(), name)
 			_, err = enter.Try(background, o, 1)

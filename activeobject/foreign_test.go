@@ -244,7 +244,7 @@ func (h hung) Err() error {
 	return nil
 }
 
-// What a request fails with whose context has ended is what that says, on every way.
+// A request whose context has ended fails with the error of that context, however it is made.
 func TestARequestFailsWithTheErrorOfItsContextWhateverKindThatIs(t *testing.T) {
 	ts := newTarns()
 	everywhere(t, func(t *testing.T, s *scene) {

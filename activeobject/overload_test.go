@@ -48,7 +48,7 @@ func TestCallsPassThoseThatWaitForRoomOnTheFastPath(t *testing.T) {
 	}
 }
 
-// Many wait for room, give up, or are let in, at once: each that is told to have
+// Many wait for room, give up, or are admitted, at once: each that is told to have
 // drained has, and none is left behind.
 func TestNoneThatWaitsForRoomIsForgotten(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {

@@ -83,7 +83,7 @@ func TestOneKeyAmongManyIsOpenedByOneEvaluation(t *testing.T) {
 			all[n] = qs.land.Send(background, o, n)
 		}
 		require.NoError(t, o.Do(background, func(*quay) error { return nil }))   // may have opened all
-		require.NoError(t, o.View(background, func(*quay) error { return nil })) // they have been asked before it starts
+		require.NoError(t, o.View(background, func(*quay) error { return nil })) // their guards have been evaluated before it starts
 		before := qs.land.Stats(o).Evaluations
 		for i, n := range []int{keys / 2, 7, keys - 1} {
 			_, err := qs.clear.Call(background, o, n)

@@ -46,7 +46,7 @@ func TestStopFailsThoseThatWaitWhileABodyStillRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				o := newObject(t, s, ts.Type, &dam{})
-				// Some wait inside for their guard; they came before the brake.
+				// Some are admitted and wait for their guard; they came before the brake.
 				var results []<-chan outcome[int]
 				for _, drain := range ts.entries() {
 					results = append(results, calling(background, o, drain, nil))
@@ -57,7 +57,7 @@ func TestStopFailsThoseThatWaitWhileABodyStillRuns(t *testing.T) {
 				b := newBrake()
 				held := calling(background, o, ts.hold, b)
 				soon(t, s.system, b.entered)
-				// And some outside for the brake.
+				// And some wait in the entry queue for the brake.
 				for _, drain := range ts.entries() {
 					results = append(results, calling(background, o, drain, nil), trying(background, o, drain, nil))
 					waiting(t, o, drain, 4)

@@ -163,7 +163,7 @@ func TestATryThatIsRequeuedGoesOnAsLongAsItNeedNotWait(t *testing.T) {
 	})
 }
 
-// A request that is requeued to an open entry goes on before another is let in.
+// A request that is requeued to an open entry goes on before another is admitted.
 func TestCallersThatComeTogetherGoThroughTheirTurnsOneAfterAnother(t *testing.T) {
 	const callers = 10
 	ts := newTables("table")

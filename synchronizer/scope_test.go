@@ -221,7 +221,7 @@ func TestFailuresOfAScopeFailTheRequestAlone(t *testing.T) {
 				ran := errors.New("it has run")
 				answer := make(chan error, 1)
 				go func() {
-					err := errors.New("ended its goroutine") // which asks, if it is the owner
+					err := errors.New("ended its goroutine") // which evaluates the condition, if it is the owner
 					defer func() { answer <- err }()
 					_, err = hs.sit.Call(background, o, place{-1, 0, func(context.Context) error { return ran }})
 				}()
@@ -363,7 +363,7 @@ func TestReentrantCallsInACircleAreTold(t *testing.T) {
 	})
 }
 
-// What comes back and goes deeper is let in at every depth.
+// What comes back and goes deeper is admitted at every depth.
 func TestReentrantCallsNest(t *testing.T) {
 	rs, s := newRooms(), newSystem(t)
 	o := newRoom(t, s, rs, rs.Conflicts(), synchronizer.Reentrant())

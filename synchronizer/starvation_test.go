@@ -104,7 +104,7 @@ func (s *stream) come() (leave chan None, ended <-chan error) {
 	return leave, callWith(s.ctx, s.rs.read, s.o, func(context.Context) error { s.begun.Add(1); <-leave; return nil })
 }
 
-// flow lets n more readers in, and the ones before out.
+// flow starts n more readers, and ends each of the ones before.
 func (s *stream) flow(n int) {
 	s.t.Helper()
 	for range n {
@@ -116,7 +116,7 @@ func (s *stream) flow(n int) {
 	}
 }
 
-// dry lets the last reader out.
+// dry ends the last reader.
 func (s *stream) dry() {
 	s.t.Helper()
 	if s.leave != nil {
