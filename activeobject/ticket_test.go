@@ -28,8 +28,12 @@ func TestATicketIsGoodForItsResultOnce(t *testing.T) {
 			o := newObject(t, s, ts.Type, &dam{level: 1})
 			soonest := drain.Begin(background, o, nil)
 			require.Equal(t, outcome[int]{1, nil}, soon(t, s.system, redeeming(background, &soonest)))
-			_, err := soonest.Await(background)
-			require.ErrorIs(t, err, actor.ErrAwaited)
+			switch n, err := soonest.Await(background); err { // in the ticket itself if it was there at once
+			case nil:
+				require.Equal(t, 1, n)
+			default:
+				require.ErrorIs(t, err, actor.ErrAwaited)
+			}
 			require.False(t, soonest.Withdraw())
 
 			later := drain.Begin(background, o, nil)
@@ -378,7 +382,7 @@ func TestAUsedTicketPinsNothing(t *testing.T) {
 		o := newObject(t, s, empties, &empty{})
 		for _, wait := range []bool{false, true} {
 			open.Call(background, o, !wait)
-			var ticket activeobject.Ticket[*box]
+			var ticket activeobject.Ticket[*box] // which keeps a result that was there at once
 			pinned := func() (a, r weak.Pointer[box]) {
 				arg := &box{}
 				ticket = pass.Begin(background, o, arg)
@@ -393,6 +397,9 @@ func TestAUsedTicketPinsNothing(t *testing.T) {
 			open.Call(background, o, false) // the object's goroutine has moved on
 			runtime.GC()
 			require.Nil(t, a.Value(), "the argument")
+			if _, err := ticket.Await(background); err == nil && !wait {
+				continue
+			}
 			require.Nil(t, r.Value(), "the result")
 			_, err := ticket.Await(background)
 			require.ErrorIs(t, err, actor.ErrAwaited)
