@@ -211,9 +211,13 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 
 // Close ends the object gently: it takes no more requests; waiting requests are served
 // until none of them can start, and the rest fails with an error that matches
-// ErrStopped. It returns nil when the last body has returned. If ctx ends before, the
+// ErrStopped. It returns nil when the last body has returned and the name of the object is
+// free. If ctx ends before, the
 // object is stopped at once, as by Stop, and Close returns the context's error while
-// bodies may still run. Closing a stopped object waits for its last body.
+// bodies may still run. Closing a stopped object waits for its end.
+//
+// Called from a body, with its context, Close does not wait for the name: the actor of the
+// object ends after its children, and the body may be one of theirs.
 //
 // A body that closes an object which waits for the body, such as its own, would wait for
 // itself: Close fails with *DeadlockError then, and nothing is done. (An object that is restarted
@@ -222,7 +226,7 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 func (o *Object[T]) Close(ctx context.Context) error {
 	err := o.box.AwaitEnd(ctx, o.Retire)
 	if err == nil {
-		return nil
+		return o.awaitActor(ctx)
 	}
 	if _, circle := err.(*mailbox.DeadlockError); !circle {
 		o.Stop()
@@ -230,7 +234,30 @@ func (o *Object[T]) Close(ctx context.Context) error {
 	return err
 }
 
-// Retire implements actor.Member: it drains the object and then ends its actor, if it has one.
+// awaitActor waits for the end of the object's actor, which has been told to end, if there is one
+// and the caller is no body.
+func (o *Object[T]) awaitActor(ctx context.Context) error {
+	ident := o.identity.Load()
+	if ident == nil || engine.ChainOf(ctx) != nil {
+		return nil
+	}
+	ident.mu.Lock()
+	pid := ident.pid
+	ident.mu.Unlock()
+	if pid == nil {
+		return nil
+	}
+	ended, stop := o.config.system.Watch(pid)
+	defer stop()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Retire implements actor.Object: it drains the object and then ends its actor, if it has one.
 func (o *Object[T]) Retire() (idle <-chan struct{}) {
 	closed := o.box.Closed()
 	idle = o.host().Drain()

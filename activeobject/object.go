@@ -85,14 +85,16 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 // build is New and, with a factory, NewFrom.
 func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T, error), options []Option) (_ *Object[T], err error) {
 	t.seal()
-	s := t.defaults
+	if system == nil {
+		return nil, &OptionError{Type: t.name, Option: "system", Problem: "is nil: make one with actor.NewSystem"}
+	}
+	version := defaultsOf(system).options.Load()
+	s := t.settingsIn(system, version)
 	for _, o := range options {
 		o(&s)
 	}
 	s.ordered = false
 	switch {
-	case system == nil:
-		return nil, &OptionError{Type: t.name, Option: "system", Problem: "is nil: make one with actor.NewSystem"}
 	case state == nil && factory == nil:
 		return nil, &OptionError{Type: t.name, Option: "state", Problem: "is nil: pass a pointer to the object's state"}
 	case s.log != nil && *s.log == nil:
@@ -132,7 +134,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	if missing := t.bind(state, &t.typeInfo, &o.box); missing != "" {
 		return nil, &OptionError{Type: t.name, Option: "state", Problem: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
 	}
-	o.config, o.id = t.configOf(system, &s), t.count.Add(1)
+	o.config, o.id = t.configOf(system, &s, version), t.count.Add(1)
 	addressed := place != actor.Place{}
 	if addressed || factory != nil {
 		ident := &identity{name: name, place: place, supervised: place.Parent != nil || place.Guardian != nil}
@@ -175,6 +177,9 @@ func (o *objectHeader) String() string { return o.Name() }
 
 // Type returns the type of the object.
 func (o *Object[T]) Type() *Type[T] { return o.config.typ.self.(*Type[T]) }
+
+// TypeName returns the name of the type of the object.
+func (o *objectHeader) TypeName() string { return o.config.typ.name }
 
 // Explain returns what runs and what waits at the object, and why. It evaluates no
 // guard and waits for no body.

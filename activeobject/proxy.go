@@ -11,8 +11,8 @@ import (
 // the type of its state, or where it is. Code that is written against a Proxy can be
 // tested without any object: the package objecttest has a Fake.
 //
-// At returns the proxy of an object of this process, To that of a PID, and ActorAt that
-// of an actor that is no object. The methods are those of Operation, where
+// At returns the proxy of an object of this process, Operation.To and OperationAt that of a PID,
+// and ActorAt that of an actor that is no object. The methods are those of Operation, where
 // it says what they do and what they fail with.
 type Proxy[A, R any] interface {
 	// Call waits for the result.
@@ -117,6 +117,12 @@ func (b LocalProxy[A, R]) String() string {
 // the request was taken. See actor.System.Request.
 func (op *Operation[T, A, R]) To(system *actor.System, pid *actor.PID) Proxy[A, R] {
 	return &remote[A, R]{system, pid, op.info.name}
+}
+
+// OperationAt is To for an operation that is known by its name only, such as one of a ready-made
+// object.
+func OperationAt[A, R any](system *actor.System, pid *actor.PID, operation string) Proxy[A, R] {
+	return &remote[A, R]{system, pid, operation}
 }
 
 // remote is the client proxy of an operation at a PID.

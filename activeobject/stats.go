@@ -27,8 +27,8 @@ const bypassesCounted = 100
 // pass its scheduler by, and to count them costs time: so starts and evaluations are
 // NotCounted, unless the object is made with Counters, or has no fast path (as one with a
 // dispatcher or interceptors has none). The longest bypass is counted up to the object's
-// MaxBypass; without one, up to 100 if it is Counters, else not at all. Waiting times are nil
-// unless it is Counters.
+// MaxBypass; without one, up to 100 with Counters, else not at all. Waiting times are nil
+// without Counters.
 func (o *Object[T]) Stats() []Stats {
 	all := make([]Stats, len(o.config.typ.all))
 	for i := range all {

@@ -329,12 +329,12 @@ func (c *objectConfig) rule(op int) *mailbox.Operation { return &c.engine.Rules.
 
 // configOf returns the configuration of objects with the given settings in a system. Those
 // with the type's defaults share it, unless each has a goroutine of its own.
-func (t *Type[T]) configOf(system *actor.System, s *settings) *objectConfig {
-	defaults := t.defaults
+func (t *Type[T]) configOf(system *actor.System, s *settings, version *[]Option) *objectConfig {
+	defaults := t.settingsIn(system, version)
 	defaults.place = nil // the one thing here that is each object's own
 	defaults.concurrent.On = s.concurrent.On
 	if *s == defaults && s.thread != dedicated {
-		return system.Shared(shared{&t.typeInfo, s.concurrent.On}, func() any { return t.newConfig(system, s) }).(*objectConfig)
+		return system.Shared(shared{&t.typeInfo, s.concurrent.On, version}, func() any { return t.newConfig(system, s) }).(*objectConfig)
 	}
 	return t.newConfig(system, s)
 }
@@ -343,6 +343,7 @@ func (t *Type[T]) configOf(system *actor.System, s *settings) *objectConfig {
 type shared struct {
 	typ        *typeInfo
 	concurrent bool
+	version    *[]Option // of the defaults of the system
 }
 
 func (t *Type[T]) newConfig(system *actor.System, s *settings) *objectConfig {

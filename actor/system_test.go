@@ -19,13 +19,14 @@ import (
 
 // member is an object as its system sees it.
 type member struct {
-	index   int
-	system  *actor.System
-	snap    mailbox.Snapshot
-	once    sync.Once
-	stopped chan struct{} // closed by Stop
-	idle    chan struct{} // closed when the last body has returned
-	got     chan any
+	actor.Object // nil: what is not asked for here
+	index        int
+	system       *actor.System
+	snap         mailbox.Snapshot
+	once         sync.Once
+	stopped      chan struct{} // closed by Stop
+	idle         chan struct{} // closed when the last body has returned
+	got          chan any
 }
 
 func newMember(s *actor.System) *member {
@@ -232,7 +233,7 @@ func TestASettledFutureIsReady(t *testing.T) {
 
 func TestObjectsAreThoseThatHaveNotLeft(t *testing.T) {
 	s := actor.NewSystem(actor.Logger(quiet))
-	var members []actor.Member
+	var members []actor.Object
 	for range 5 {
 		m := newMember(s)
 		close(m.idle)
