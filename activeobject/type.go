@@ -256,7 +256,7 @@ func (t *Type[T]) seal() {
 		declared = append(declared, op.info.rule())
 		names = append(names, op.info.name)
 	}
-	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
+	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.NewExclusive(names...)}
 }
 
 // rule returns what the scheduler knows of the operation.

@@ -54,7 +54,7 @@ func ExampleOr() {
 // Readers may run beside each other, a writer runs alone.
 func ExampleTable() {
 	const deposit, balance = 0, 1
-	table := guards.Exclusive("deposit", "balance").Allow(balance, balance)
+	table := guards.NewExclusive("deposit", "balance").Allow(balance, balance)
 	fmt.Println(table.Between(deposit, balance), table.Between(balance, balance))
 	fmt.Print(table)
 	// Output:

@@ -52,7 +52,7 @@ func Example() {
 
 // The table of the text, declared as there: from one without conflicts.
 func ExampleConflicts() {
-	table := guards.Free(accounts.Operations()...).
+	table := guards.NewTable(accounts.Operations()...).
 		Exclusive(deposit, withdraw).
 		Conflict(balance, deposit, withdraw)
 

@@ -135,7 +135,7 @@ func newQuays() *quays {
 
 	bounds := func(j job) (int, int) { return j.from, j.to }
 	key := func(j job) int { return j.from % 3 }
-	y.table = guards.Free(y.Operations()...).
+	y.table = guards.NewTable(y.Operations()...).
 		Conflict(put, put, get).Conflict(span, span, scan).Conflict(cross, cross, tick).Conflict(tick, tick, pass).
 		Exclusive(wipe, y.set).Conflict(pass, pass, put).
 		EqualKeys(guards.Key(put, key), guards.Key(get, key), guards.Key(pass, key)).

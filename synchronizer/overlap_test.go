@@ -28,7 +28,7 @@ func TestEveryCompatiblePairOfLeafBodiesOverlaps(t *testing.T) {
 		for i, first := range ops {
 			for j, second := range ops {
 				// No other operations are compatible: so they are admitted because of this pair.
-				table := guards.Exclusive(halls.Operations()...).Allow(i, j)
+				table := guards.NewExclusive(halls.Operations()...).Allow(i, j)
 				o, err := synchronizer.New(s, halls, &hall{}, append(options, synchronizer.Conflicts(table))...)
 				require.NoError(t, err)
 				for range 5 {

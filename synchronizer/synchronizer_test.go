@@ -189,7 +189,7 @@ func TestAStreamOfReadersStarvesNoWriter(t *testing.T) {
 // both but not each other.
 func TestTheTableOfTheTextIsDrawnAsThere(t *testing.T) {
 	deposit, withdraw, balance := guards.Name("deposit"), guards.Name("withdraw"), guards.Name("balance")
-	table := guards.Free("deposit", "withdraw", "balance").Exclusive(deposit, withdraw).Conflict(balance, deposit, withdraw)
+	table := guards.NewTable("deposit", "withdraw", "balance").Exclusive(deposit, withdraw).Conflict(balance, deposit, withdraw)
 	require.NoError(t, table.Err())
 	require.Equal(t, `          deposit  withdraw  balance
 deposit   •        •         •
@@ -205,7 +205,7 @@ func TestAWrongTableIsRefusedAtConstruction(t *testing.T) {
 		problem string
 	}{
 		"unknown name":  {synchronizer.Conflicts(rs.Conflicts().Conflict(guards.Name("x"), rs.a)), `"x" is no operation of the table, nor a group`},
-		"another type":  {synchronizer.Conflicts(guards.Free("deposit", "withdraw")), "is for another type"},
+		"another type":  {synchronizer.Conflicts(guards.NewTable("deposit", "withdraw")), "is for another type"},
 		"nil handle":    {synchronizer.Conflicts(rs.Conflicts().Exclusive(nil)), "is nil"},
 		"empty group":   {synchronizer.Conflicts(rs.Conflicts().Group("g")), "is no group"},
 		"no pool":       {synchronizer.Workers(nil), "is given nil"},

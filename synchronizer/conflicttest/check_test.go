@@ -73,7 +73,7 @@ func TestRightTablesAreRight(t *testing.T) {
 		conflicttest.Check(t, accounts, table, accountStates, conflicttest.Commuting())
 	})
 	t.Run("nothing at once", func(t *testing.T) {
-		conflicttest.Check(t, accounts, guards.Exclusive(accounts.Operations()...), accountStates)
+		conflicttest.Check(t, accounts, guards.NewExclusive(accounts.Operations()...), accountStates)
 	})
 	t.Run("what is synchronised by itself", func(t *testing.T) {
 		checkVaults(t, vaults.Conflicts().Compatible(put, put, add, take, amount).Compatible(add, add, amount))
@@ -194,7 +194,7 @@ func TestCommutingIsMoreThanSafeTogether(t *testing.T) {
 func TestAFunctionThatWritesIsFound(t *testing.T) {
 	meters := activeobject.NewType[Vault]("meter")
 	activeobject.Function(meters, "peek", activeobject.Result((*Vault).Peek))
-	for name, table := range map[string]guards.Table{"compatible": meters.Conflicts(), "exclusive": guards.Exclusive("peek")} {
+	for name, table := range map[string]guards.Table{"compatible": meters.Conflicts(), "exclusive": guards.NewExclusive("peek")} {
 		t.Run(name, func(t *testing.T) {
 			said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, meters, table, vaultStates) }))
 			require.Contains(t, said, "type meter: function peek changes the state\n")
@@ -210,13 +210,13 @@ func TestAGuardThatWritesOrIsNotDeterministicIsFound(t *testing.T) {
 	doors := activeobject.NewType[door]("door")
 	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("polite", func(d *door) bool { d.evaluations++; return true })
 	make := func(*rapid.T) func() *door { return func() *door { return &door{} } }
-	said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.Free("enter"), make) }))
+	said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.NewTable("enter"), make) }))
 	require.Contains(t, said, `type door: guard "polite" of enter changes the state`)
 
 	yes := false
 	doors = activeobject.NewType[door]("door")
 	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("every other time", func(*door) bool { yes = !yes; return yes })
-	said = one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.Free("enter"), make) }))
+	said = one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.NewTable("enter"), make) }))
 	require.Contains(t, said, `guard "every other time" of enter says yes and no of the same state`)
 }
 
@@ -352,12 +352,12 @@ func TestOperationsOfDerivedTypesAreChecked(t *testing.T) {
 // What has to be right before there is anything to check.
 func TestAMistakeInTheCheckItselfIsSaid(t *testing.T) {
 	arguments := conflicttest.Arguments(deposit, amounts)
-	free := guards.Free(accounts.Operations()...)
+	free := guards.NewTable(accounts.Operations()...)
 	type bag struct{ things []int }
 	bags := activeobject.NewType[bag]("bag")
 	sort := activeobject.Procedure(bags, "sort", activeobject.Arg(func(_ *bag, all []int) { all[0] = 0 }))
 	never := activeobject.Entry(bags, "never", activeobject.Plain(func(*bag) {})).When("blue", func(*bag) bool { return false })
-	none := guards.Exclusive(bags.Operations()...)
+	none := guards.NewExclusive(bags.Operations()...)
 	empty := func(*rapid.T) func() *bag { return func() *bag { return &bag{} } }
 	number := 0
 	for name, c := range map[string]struct {

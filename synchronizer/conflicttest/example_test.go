@@ -28,7 +28,7 @@ var (
 )
 
 // The table of the text.
-var table = guards.Free(accounts.Operations()...).
+var table = guards.NewTable(accounts.Operations()...).
 	Exclusive(deposit, withdraw).
 	Conflict(balance, deposit, withdraw)
 
