@@ -128,8 +128,8 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		}
 	}
 	o := &Object[T]{state: state}
-	if c := &s.concurrent; c.On && c.Crew != nil {
-		c.Threads = c.Crew.Threads(system, o)
+	if c := &s.concurrent; c.On && c.Workers != nil {
+		c.Threads = c.Workers.Threads(system, o)
 	}
 	if missing := t.bind(state, &t.typeInfo, &o.box); missing != "" {
 		return nil, &OptionError{Type: t.name, Option: "state", Problem: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
