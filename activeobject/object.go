@@ -1,6 +1,7 @@
 package activeobject
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -39,6 +40,37 @@ type Object[T any] struct {
 	objectHeader
 	state *T
 	watch func(*T) bool // the guard of the only operation with waiting requests, if it is plain
+}
+
+// AnyObject is an *Object of whatever state: what a program can do with an object without naming
+// the type of its state. The ready-made objects return one, and System.Objects of the package actor
+// yields values that are one. It is there to be used; that only an *Object implements it allows it to
+// grow. Its methods are those of Object, where it says what they do and what they fail with.
+type AnyObject interface {
+	// SpawnNamed makes an actor a child of the object's, so that an object can be a Parent.
+	actor.Spawner
+	// Name returns the name of the object.
+	Name() string
+	// PID returns its address as a protoactor actor.
+	PID() *actor.PID
+	// Explain returns what runs and what waits at the object, and why.
+	Explain() mailbox.Snapshot
+	// Stats returns the counts of its operations.
+	Stats() []Stats
+	// Observe has f told the load of the object, now and after every change.
+	Observe(f func(Load) (enough bool)) (stop func())
+	// Bound returns how many requests may wait, and what becomes of one too many.
+	Bound() (n int, overflow Overflow, bounded bool)
+	// Dispatcher returns whose threads run the bodies.
+	Dispatcher() actor.Dispatcher
+	// SetPriority changes the priority of a waiting request.
+	SetPriority(arrival uint64, priority int) error
+	// Close serves waiting requests until none of them can start, and then ends the object.
+	Close(ctx context.Context) error
+	// Retire is Close without waiting; the channel is closed after the last body has returned.
+	Retire() (idle <-chan struct{})
+	// Stop ends the object; the channel is closed after the last body has returned.
+	Stop() <-chan struct{}
 }
 
 // objectHeader is the part of an object that does not depend on the type of its state. Its methods, and

@@ -40,11 +40,6 @@ type intCase interface {
 	Result() (int, error)
 }
 
-type object interface {
-	objecttest.Object
-	Stop() <-chan struct{}
-}
-
 // newBoxes returns an empty buffer of every kind that can be waited at.
 func newBoxes(t testing.TB, system *actor.System, options ...activeobject.Option) []box {
 	b := must[*buffer.Bounded[int]](t)(buffer.NewBounded[int](system, 3, options...))
