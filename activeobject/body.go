@@ -15,8 +15,9 @@ import "context"
 //	func (*T) M() error          Error((*T).M)
 //	func (*T) M()                Plain((*T).M)
 //
-// The argument or result that is not there has the type None. If the compiler says that a
-// method does not match Body, its row is missing here, or its adapter there.
+// The argument or result that is not there has the type None. If the compiler says that the
+// type of a method does not match Body, the method has another row of this table: wrap it in the
+// function of that row.
 //
 // A Body neither blocks nor calls other objects; BodyCtx does.
 type Body[T, A, R any] func(state *T, arg A) (R, error)

@@ -24,7 +24,7 @@ import (
 // again: there is one timer for each Clock. Then requests of one operation start in order of arrival,
 // those of several operations in the order in which their guards are evaluated. A guard that calls
 // Reached and looks at the argument is made by guards.Of, with guards.AtArgument|guards.AtTime. A
-// guard that is made otherwise need not be evaluated again in time. Until New has connected it the
+// guard that is made otherwise may be evaluated too late. Until New has connected it the
 // Clock only tells the time, so that the state can be tested as plain Go. In a testing/synctest
 // bubble it is the bubble's time.
 type Clock struct{ alarm *alarm }

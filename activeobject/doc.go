@@ -28,6 +28,11 @@
 //   - Send returns a Future of the result.
 //   - Try does not wait: it runs at once or fails with an error that says why not.
 //
+// A request whose context has ended never runs, even if the object is idle. So what gives something
+// back takes a context that cannot end:
+//
+//	defer giveBack.Do(context.WithoutCancel(ctx), pool, conn)
+//
 // Everything else is for a special case:
 //
 //	Tell                 hand a request in and forget it
@@ -83,7 +88,7 @@
 //
 // Yes, by default, and nothing has to be done: requests start in the order in which they arrived,
 // and a request whose guard holds is passed by none that conflicts with it. A request whose own guard
-// is false is passed, and stands in no other's way. Three options change that:
+// is false is passed, and stands in no other's way; so one whose guard is seldom true can starve. Three options change that:
 //
 //   - a policy (ByPriority, ByDeadline, ByLatest, ByRotation, ByOrder, ByChoice), when another
 //     order serves the program better than that of arrival;

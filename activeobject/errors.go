@@ -13,7 +13,7 @@ type (
 	StoppedError  = mailbox.StoppedError
 	RefusedError  = mailbox.RefusedError
 	PanicError    = mailbox.PanicError
-	ContextError  = mailbox.ContextError
+	ContextPanicError  = mailbox.ContextPanicError
 	GuardError    = mailbox.GuardError
 	ExitError     = mailbox.ExitError
 	DeadlockError = mailbox.DeadlockError

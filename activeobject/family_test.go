@@ -5,10 +5,12 @@ import (
 	"math"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/guards"
 )
 
 // lift is at one floor at a time; the requests that wait there may get in.
@@ -80,6 +82,60 @@ func TestAFamilyIsOneEntryForEachKey(t *testing.T) {
 			}
 		}
 	})
+}
+
+// named is a key with a text of its own.
+type named int
+
+func (n named) String() string { return [...]string{"cellar", "roof"}[n] }
+
+func TestAWaitingRequestOfAFamilyIsExplainedWithItsKey(t *testing.T) {
+	ls, rooms := newLifts(), activeobject.NewType[lift]("rooms")
+	enter := activeobject.EntryFamily(rooms, "enter", func(*lift, named) (None, error) { return nil, nil }, func(n named) named { return n }).
+		When("open", func(*lift) bool { return false })
+	everywhere(t, func(t *testing.T, s *scene) {
+		o := newObject(t, s, ls.Type, &lift{asked: map[int]int{}})
+		ls.stop.Send(background, o, 3)
+		waiting(t, o, ls.stop.Operation, 1)
+		never := guards.When("never", func(*lift) bool { return false })
+		ctx, cancel := context.WithCancel(background)
+		until := async(func() (None, error) { return nil, o.Until(ctx, never) })
+		waitsFor(t, o, 2)
+		ls.stop.Send(background, o, 5)
+		waitsFor(t, o, 3)
+		var keys []string
+		for _, w := range o.Explain().Waiting {
+			keys = append(keys, w.Operation+"["+w.Key+"]")
+		}
+		require.ElementsMatch(t, []string{"stop[3]", "stop[5]", "until[]"}, keys)
+		require.Contains(t, o.Explain().String(), "  waiting  stop[5] (no. 1 in its queue")
+		cancel()
+		require.ErrorIs(t, soon(t, s.system, until).err, context.Canceled)
+
+		p := newObject(t, s, rooms, &lift{})
+		enter.Send(background, p, 1)
+		waiting(t, p, enter.Operation, 1)
+		require.Equal(t, "roof", p.Explain().Waiting[0].Key)
+	})
+}
+
+// waitsFor waits until n requests wait at the object.
+func waitsFor[T any](t *testing.T, o *activeobject.Object[T], n int) {
+	t.Helper()
+	enough := make(chan struct{})
+	stop := o.Observe(func(l activeobject.Load) bool {
+		if l.Waiting < n {
+			return false
+		}
+		close(enough)
+		return true
+	})
+	defer stop()
+	select {
+	case <-enough:
+	case <-time.After(patience):
+		t.Fatalf("%d requests do not wait: %v", n, o.Explain())
+	}
 }
 
 func TestOpeningOneKeyEvaluatesNoOtherGuard(t *testing.T) {

@@ -289,7 +289,7 @@ func TestARequestFailsWithTheErrorOfItsContextWhateverKindThatIs(t *testing.T) {
 }
 
 // The Err of the context of a posted request is called on a worker. If it fails there, the request
-// fails with a *ContextError, and nothing else fails.
+// fails with a *ContextPanicError, and nothing else fails.
 func TestAContextThatCannotSayWhyItHasEndedFailsItsRequestOnly(t *testing.T) {
 	ts := newTarns()
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -319,7 +319,7 @@ func TestAContextThatCannotSayWhyItHasEndedFailsItsRequestOnly(t *testing.T) {
 				f.armed.Store(true)
 				cancel()
 				err := end()
-				require.IsType(t, &activeobject.ContextError{}, err, where)
+				require.IsType(t, &activeobject.ContextPanicError{}, err, where)
 				require.Equal(t, what == "panics", errors.Is(err, errOwn), where)
 				eventually(t, where, func() bool { return len(o.Explain().Waiting) == 0 })
 				require.NoError(t, soon(t, s.system, calling(background, o, ts.fill, true)).err, where)

@@ -118,7 +118,7 @@ func (c *request) admit(ctx context.Context, t turn) (tame context.Context, err 
 			return
 		}
 		if v := engine.Panicked(recover()); v != nil { // of the context: see queue
-			tame, err = nil, &mailbox.ContextError{Request: t.o.Name() + "." + t.op.name, Value: v, Stack: debug.Stack()}
+			tame, err = nil, &mailbox.ContextPanicError{Request: t.o.Name() + "." + t.op.name, Value: v, Stack: debug.Stack()}
 		}
 	}()
 	f := &filtered{before: c.filtered(), ctx: ctx, request: t.op.seen(ctx, t.o, t.in), at: t.o}

@@ -87,7 +87,7 @@ func (o *objectHeader) decided(what string, about actor.Failure) {
 // body returned is a result, and forgotten with it.
 func (o *objectHeader) unheard(err error) {
 	switch causeOf(err).(type) {
-	case *mailbox.StoppedError, *mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *mailbox.ContextError, *KeyError, *BadRequeueError:
+	case *mailbox.StoppedError, *mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *mailbox.ContextPanicError, *KeyError, *BadRequeueError:
 		o.unanswered(err)
 	}
 }

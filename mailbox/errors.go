@@ -100,17 +100,17 @@ func (e *PanicError) Error() string {
 // Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error { return asError(e.Value) }
 
-// ContextError fails a request whose context panicked when it was asked, or called
+// ContextPanicError fails a request whose context panicked when it was asked, or called
 // runtime.Goexit; then the value is nil. It was asked why it had ended, the request having been
 // posted; or on the way to another object. A call's context that panics does so out of the call.
-type ContextError struct {
+type ContextPanicError struct {
 	Request string // object and operation, or the address of the actor
 	Value   any
 	Stack   []byte
 }
 
 // Error implements error.
-func (e *ContextError) Error() string {
+func (e *ContextPanicError) Error() string {
 	if e.Value == nil {
 		return fmt.Sprintf("sluice: the context of %s ended its goroutine (runtime.Goexit)", e.Request)
 	}
@@ -118,7 +118,7 @@ func (e *ContextError) Error() string {
 }
 
 // Unwrap returns the panic's value if it is an error.
-func (e *ContextError) Unwrap() error { return asError(e.Value) }
+func (e *ContextPanicError) Unwrap() error { return asError(e.Value) }
 
 // GuardError fails the requests whose guard panicked. None of them ran.
 type GuardError struct {

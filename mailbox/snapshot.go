@@ -40,10 +40,12 @@ type Running struct {
 // Waiting is a request that waits.
 type Waiting struct {
 	Operation string `json:"operation"`
-	Arrival   uint64 `json:"arrival"`
+	// Key is the key of the request, of an entry family; empty of any other.
+	Key     string `json:"key,omitempty"`
+	Arrival uint64 `json:"arrival"`
 	// Position is the request's place among those of its operation, from 1.
 	Position int `json:"position"`
-	// Outside requests have not been let in: they arrived while something ran
+	// Outside requests have not been admitted: they arrived while something ran
 	// that they conflict with, or at a queue that was full.
 	Outside bool `json:"outside,omitempty"`
 	// Thread says that the request keeps a thread while it waits: see synchronizer.Monitor.
@@ -89,12 +91,15 @@ func (s Snapshot) String() string {
 	fmt.Fprintf(&b, "%s%s: %d running, %d waiting\n", s.Object, state, len(s.Running), len(s.Waiting))
 	b.WriteString(s.Runners())
 	for _, w := range s.Waiting {
-		thread := ""
+		key, thread := "", ""
+		if w.Key != "" {
+			key = "[" + w.Key + "]"
+		}
 		if w.Thread {
 			thread = ", with a thread"
 		}
-		fmt.Fprintf(&b, "  waiting  %s (no. %d in its queue, for %v%s): %s\n",
-			w.Operation, w.Position, w.Age.Round(time.Microsecond), thread, w.Reason)
+		fmt.Fprintf(&b, "  waiting  %s%s (no. %d in its queue, for %v%s): %s\n",
+			w.Operation, key, w.Position, w.Age.Round(time.Microsecond), thread, w.Reason)
 	}
 	return b.String()
 }

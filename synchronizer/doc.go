@@ -3,9 +3,9 @@
 //
 //	var (
 //		accounts = activeobject.NewType[Account]("account")
-//		deposit  = activeobject.Procedure(accounts, "deposit", (*Account).Deposit)
+//		deposit  = activeobject.Procedure(accounts, "deposit", activeobject.Arg((*Account).Deposit))
 //		withdraw = activeobject.Entry(accounts, "withdraw", (*Account).Withdraw).WhenArg("covered", (*Account).Covers)
-//		balance  = activeobject.Function(accounts, "balance", (*Account).Balance)
+//		balance  = activeobject.Function(accounts, "balance", activeobject.Result((*Account).Balance))
 //	)
 //
 //	savings, err := synchronizer.New(system, accounts, &Account{})
@@ -72,8 +72,8 @@
 // # What is different from an active object
 //
 // A call that comes back to an object that it is inside of is refused with a
-// *DeadlockError, also where it would be compatible; by a requeue likewise. With
-// Reentrant it is let in as compatible with its own chain. Of the cases of a Select one
+// *DeadlockError, also where it would be compatible. So is a request that a requeue brings back to
+// an object whose body waits for it. With Reentrant such a call is admitted as compatible with its own chain. Of the cases of a Select one
 // may come back, if it is compatible.
 //
 // A body may wait for a request that was sent to its own object, as long as that can run

@@ -9,10 +9,11 @@ import (
 )
 
 // New is activeobject.New with Callers, unless another option or the type has other threads: an
-// object that runs all requests at once that are compatible with each other. It takes the options
-// of both packages, and fails likewise, also if the
-// conflict table is wrong or another type's (*activeobject.OptionError). PooledThreads, DedicatedThread
-// and On of the package activeobject give an object one thread at a time, and are refused.
+// object that runs all requests at once that are compatible with each other. Any option of this
+// package given to activeobject.New does the same, Conflicts included. New takes the options
+// of both packages, and fails like activeobject.New, also if the conflict table is wrong or another
+// type's (*activeobject.OptionError). PooledThreads, DedicatedThread and Dispatcher of the package
+// activeobject give an object one thread at a time, and are refused.
 func New[T any](system *actor.System, t *activeobject.Type[T], state *T, options ...activeobject.Option) (*activeobject.Object[T], error) {
 	return activeobject.New(system, t, state, synchronized(options)...)
 }
@@ -26,8 +27,8 @@ func synchronized(options []activeobject.Option) []activeobject.Option {
 	return append(options[:len(options):len(options)], settings.Concurrent[activeobject.Option](func(*settings.Concurrency) {}))
 }
 
-// Conflicts gives the object a conflict table of its own; or, through Type.Default, all
-// objects of a type. The table is of the type's operations, in their order, as in
+// Conflicts gives the object a conflict table of its own, and makes it a Synchronizer; or, through
+// Type.Default, it gives the table to all objects of a type that are Synchronizers. The table is of the type's operations, in their order, as in
 // Type.Conflicts and in guards.NewTable(t.Operations()...). What is not declared (Object.Do and
 // View) goes by the default: Do conflicts with everything, View with all but functions.
 func Conflicts(table guards.Table) activeobject.Option {

@@ -212,3 +212,18 @@ func TestADumpTellsApartWhatIsDifferentAndEnds(t *testing.T) {
 }
 
 func newChannel() chan int { return make(chan int) }
+
+func TestADumpLooksIntoASyncMap(t *testing.T) {
+	state := &struct{ values sync.Map }{}
+	before := objecttest.Dump(state)
+	state.values.Store("b", 2)
+	state.values.Store("a", []int{1})
+	require.NotEqual(t, before, objecttest.Dump(state))
+	require.Contains(t, objecttest.Dump(state), `.values[(string)"b"].(int) = 2`)
+	after := objecttest.Dump(state)
+	state.values.Load("a")
+	require.Equal(t, after, objecttest.Dump(state), "a read is none")
+	state.values.Delete("b")
+	state.values.Delete("a")
+	require.Equal(t, before, objecttest.Dump(state))
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 )
@@ -82,6 +83,9 @@ func (d *dumper) value(way string, v reflect.Value) {
 	t := v.Type()
 	switch {
 	case d.ignored[t]:
+		return
+	case t == syncMapType && v.CanAddr(): // it always can: one that has been used must not be copied
+		d.syncMap(way, v)
 		return
 	case opaque(t):
 		d.line(way, "(%s)", t)
@@ -191,6 +195,16 @@ func (d *dumper) entries(way string, v reflect.Value) {
 	}
 }
 
+// syncMap writes a sync.Map as a map: it is state, and no lock.
+func (d *dumper) syncMap(way string, v reflect.Value) {
+	all := map[any]any{}
+	reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Interface().(*sync.Map).Range(func(key, value any) bool {
+		all[key] = value
+		return true
+	})
+	d.entries(way, reflect.ValueOf(all))
+}
+
 // key writes a key of a map on one line. It does not look behind pointers, which are
 // other keys if they point elsewhere.
 func key(v reflect.Value) string {
@@ -222,7 +236,7 @@ func key(v reflect.Value) string {
 	return strings.TrimPrefix(strings.Join(d.lines, ""), ". = ")
 }
 
-var timeType = reflect.TypeFor[time.Time]()
+var timeType, syncMapType = reflect.TypeFor[time.Time](), reflect.TypeFor[sync.Map]()
 
 // moment writes a time, which may be in an unexported field.
 func moment(v reflect.Value) string {
@@ -237,6 +251,9 @@ func moment(v reflect.Value) string {
 
 // opaque reports whether a type is that of something that is not looked into.
 func opaque(t reflect.Type) bool {
+	if t == syncMapType {
+		return false
+	}
 	switch t.PkgPath() {
 	case "sync", "context", "testing", "testing/synctest", "log", "log/slog", "reflect", "os", "net",
 		"internal/sync", "github.com/asynkron/protoactor-go/actor",

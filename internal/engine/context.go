@@ -218,12 +218,12 @@ func ended(ctx context.Context) error {
 }
 
 // Ended calls do with the error of ctx, the context of the named request, which has ended. If ctx
-// panics or ends the goroutine when it is called, that is a *ContextError.
+// panics or ends the goroutine when it is called, that is a *ContextPanicError.
 func Ended(ctx context.Context, request string, do func(error)) {
 	err := error(nil)
 	defer func() {
 		if err == nil {
-			err = &mailbox.ContextError{Request: request, Value: Panicked(recover()), Stack: debug.Stack()}
+			err = &mailbox.ContextPanicError{Request: request, Value: Panicked(recover()), Stack: debug.Stack()}
 		}
 		do(err)
 	}()

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"reflect"
 	"runtime"
 	"time"
 
@@ -30,6 +32,7 @@ func (m *Mailbox) Explain() mailbox.Snapshot {
 		expected += spare
 	}
 	room := make([]mailbox.Waiting, expected)
+	var keys []any // of the first requests in room; written when mu is free, as a key may have methods
 	s := mailbox.Snapshot{Object: m.host.Name(), Running: []mailbox.Running{}, Waiting: room[:0]}
 
 	m.mu.Lock()
@@ -57,7 +60,9 @@ func (m *Mailbox) Explain() mailbox.Snapshot {
 	n := 0
 	for c.Next(min(chunk, len(room)-n), func(kr *mailbox.Request, position int) {
 		m.describe(kr.Record.(*Request), &room[n], position, now)
-		n++
+		if n++; kr.Key != nil && ops[kr.Op].Family {
+			keys = append(append(keys, make([]any, n-1-len(keys))...), kr.Key)
+		}
 	}) {
 		m.mu.Unlock()
 		// Goroutines that wait for mu take it first, and room is made while it is free.
@@ -70,6 +75,11 @@ func (m *Mailbox) Explain() mailbox.Snapshot {
 	c.Close()
 	m.mu.Unlock()
 	s.Waiting = room[:n]
+	for i, key := range keys {
+		if key != nil && reflect.TypeOf(key).Kind() != reflect.Pointer { // a pointer tells nothing; the key of an undeclared operation is one
+			room[i].Key = fmt.Sprint(key)
+		}
+	}
 
 	s.Running = m.waitsOf(runs)
 	return s
