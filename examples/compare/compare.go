@@ -38,7 +38,9 @@ func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	if s.json {
 		text = io.Discard
 	}
-	r.Header(text, s.models)
+	if s.verbose {
+		r.Header(text, s.models)
+	}
 	p := newProgress(stderr, s.steps())
 	for _, w := range s.workloads {
 		if ctx.Err() != nil {
@@ -49,11 +51,17 @@ func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 			continue
 		}
 		r.Add(result)
-		p.clear()
-		result.Table(text)
-		result.Sweep(text)
+		if s.verbose {
+			p.clear()
+			result.Table(text)
+			result.Sweep(text)
+		}
 	}
 	p.clear()
+	if s.verbose {
+		fmt.Fprintln(text)
+	}
+	r.Matrix(text, colored(stdout))
 	r.Interrupted = ctx.Err() != nil
 	if r.Interrupted {
 		fmt.Fprintln(text, "\nInterrupted: this is what was measured until then.")
@@ -69,6 +77,9 @@ func (s settings) finish(r *report.Report, stdout, stderr io.Writer) int {
 	if err := s.page(r); err != nil {
 		fmt.Fprintln(stderr, "compare:", err)
 		return exitUsage
+	}
+	if s.html != "" {
+		fmt.Fprintf(stderr, "compare: wrote the page to %s\n", s.html)
 	}
 	if !r.OK {
 		return exitWrong

@@ -1,9 +1,10 @@
-// Compare runs the same shared objects under several models of concurrency, and
-// shows how many threads each takes, how many of them are blocked while requests
-// wait, how much runs at once, how fast that is, what it costs, and whether the
-// results were right:
+// Compare runs the same shared objects under a thread for each request, a thread for
+// each object, and the Synchronizer. For each workload it says in a sentence what
+// happened and why, and shows how fast each model was, how many threads it blocked,
+// how many bodies ran at once, and whether the results were right:
 //
 //	go run ./examples/compare
+//	go run ./examples/compare -models all -v
 //	go run ./examples/compare -html report.html
 //	go run ./examples/compare -workloads account,readers -models by-hand,borrowed,sync-spawned -callers 64 -duration 3s
 //	go run ./examples/compare -file workloads.yaml

@@ -133,6 +133,19 @@ var All = []*Model{
 	},
 }
 
+// Default lists the models that are compared if nothing else is asked for: one of each
+// family, and of each the form that gives its threads as the family's name says.
+var Default = []*Model{named("monitor-spawned"), named("dedicated"), named("sync-spawned")}
+
+func named(name string) *Model {
+	for _, m := range All {
+		if m.Name == name {
+			return m
+		}
+	}
+	panic("no model " + name)
+}
+
 func always(options ...activeobject.Option) func(*synchronizer.Pool) []activeobject.Option {
 	return func(*synchronizer.Pool) []activeobject.Option { return options }
 }

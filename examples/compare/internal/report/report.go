@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/sluice-go/sluice/examples/compare/internal/measure"
 	"github.com/sluice-go/sluice/examples/compare/internal/model"
@@ -42,8 +43,9 @@ type Workload struct {
 	Reads     bool     `json:"has_read_share"`
 	Ops       []string `json:"operations"`
 
-	traces []traced   // until the workload is added to a report
-	Lines  []timeline `json:"-"`
+	body   time.Duration // that a body takes on average
+	traces []traced      // until the workload is added to a report
+	Lines  []timeline    `json:"-"`
 }
 
 // traced is the trace of a model.
@@ -127,7 +129,7 @@ func (r *Report) JSON(w io.Writer) error {
 func NewWorkload(w *workload.Workload, callers int, cores float64) *Workload {
 	r := &Workload{
 		Name: w.Name, About: w.About, Mix: w.Mix(), Callers: callers, Objects: w.Objects, Arrival: w.Arrival.String(),
-		Every: measure.Every(w), Cores: cores,
+		Every: measure.Every(w), Cores: cores, body: w.Body(),
 	}
 	_, r.Reads = w.ReadShare()
 	for _, op := range w.Subject.Operations {
