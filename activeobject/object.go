@@ -1,6 +1,7 @@
 package activeobject
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -126,6 +127,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		}
 	}
 	o := &Object[T]{state: state}
+	recorder := s.record(cmp.Or(name, t.name), t.rules.Operations)
 	if c := &s.concurrent; c.On && c.Crew != nil {
 		c.Threads = c.Crew.Threads(system, o)
 	}
@@ -142,6 +144,9 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		o.who.Store(who)
 	}
 	o.box.Init(&o.class.config, o.host())
+	if recorder != nil {
+		o.box.Record(recorder)
+	}
 	err = system.Join(o, &o.seat)
 	if err == nil && addressed {
 		_, err = o.address()
@@ -151,6 +156,27 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		return nil, err
 	}
 	return o, nil
+}
+
+// record begins the recording of an object, if one is wanted, and has its log passed to the
+// recorder, besides a function that has been given for it.
+func (s *settings) record(object string, operations []mailbox.Operation) Recorder {
+	if s.recorder == nil {
+		return nil
+	}
+	names := make([]string, len(operations))
+	for i, op := range operations {
+		names[i] = op.Name
+	}
+	recorder, told := (*s.recorder)(object, names), s.log
+	log := func(e Event) {
+		if told != nil {
+			(*told)(e)
+		}
+		recorder.Event(e)
+	}
+	s.log, s.noFastPath = &log, true
+	return recorder
 }
 
 // Must returns o, and panics if err is not nil. It is for programs that have no

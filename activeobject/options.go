@@ -28,7 +28,8 @@ type settings struct {
 	thread     thread
 	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
 	noFastPath bool
-	log        *func(mailbox.Event) // a pointer, to be comparable
+	log        *func(mailbox.Event)                               // a pointer, to be comparable
+	recorder   *func(object string, operations []string) Recorder // likewise
 	audit      *Audit
 	place      *actor.Place // likewise; which actors supervise which
 	concurrent Concurrency
@@ -286,6 +287,25 @@ type Event = mailbox.Event
 // runs, or it is inspected; add WithoutFastPath to see all. Several objects with one function
 // may call it at the same time.
 func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
+
+// Recorder is told what happens at an object: the events of its log, and, whenever it has settled
+// after some, which requests wait, and why. Its functions are called with the object's mutex held,
+// so they must be quick, not panic, and not call the object. No two calls for one object overlap.
+type Recorder = engine.Recorder
+
+// RecordedWait is a request that waits, and why: see Recorder.
+type RecordedWait = engine.Wait
+
+// Recorded makes the object tell a recorder what happens at it. Begin is called by New, with the
+// object's name, or that of its type if it has none, and those of its operations, and returns the
+// recorder. Such an object has no fast path. The package timeline has the option for pictures of
+// a program.
+func Recorded(begin func(object string, operations []string) Recorder) Option {
+	if begin == nil {
+		return wrong("Recorded", "is given nil: pass a function")
+	}
+	return func(s *settings) { s.recorder = &begin }
+}
 
 // Intercept adds interceptors to an object. Its requests do not take the fast path,
 // nor run on the goroutines of other callers. A panic of Queue or Run fails the

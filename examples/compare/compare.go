@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/examples/compare/internal/object"
 	"github.com/sluice-go/sluice/examples/compare/internal/report"
 	"github.com/sluice-go/sluice/examples/compare/internal/workload"
+	"github.com/sluice-go/sluice/internal/picture"
 )
 
 // turns is in how many stretches each model is measured. The models take turns,
@@ -74,12 +76,21 @@ func (s settings) finish(r *report.Report, stdout, stderr io.Writer) int {
 	if s.json {
 		r.JSON(stdout)
 	}
-	if err := s.page(r); err != nil {
-		fmt.Fprintln(stderr, "compare:", err)
-		return exitUsage
-	}
-	if s.html != "" {
-		fmt.Fprintf(stderr, "compare: wrote the page to %s\n", s.html)
+	for _, f := range []struct {
+		name, what string
+		write      func(io.Writer) error
+	}{
+		{s.html, "the page", r.HTML},
+		{s.perfetto, "the trace, for ui.perfetto.dev,", func(w io.Writer) error { return picture.Trace(w, r.Panels()) }},
+	} {
+		if f.name == "" {
+			continue
+		}
+		if err := writeFile(f.name, f.write); err != nil {
+			fmt.Fprintln(stderr, "compare:", err)
+			return exitUsage
+		}
+		fmt.Fprintf(stderr, "compare: wrote %s to %s\n", f.what, f.name)
 	}
 	if !r.OK {
 		return exitWrong
@@ -87,20 +98,13 @@ func (s settings) finish(r *report.Report, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// page writes the page, if one is wanted.
-func (s settings) page(r *report.Report) error {
-	if s.html == "" {
-		return nil
-	}
-	f, err := os.Create(s.html)
+// writeFile writes a file.
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	if err := r.HTML(f, s.models); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return errors.Join(write(f), f.Close())
 }
 
 // steps returns how many runs there will be.
@@ -108,6 +112,9 @@ func (s settings) steps() int {
 	n := 0
 	for _, w := range s.workloads {
 		n += turns + 1
+		if s.html != "" || s.perfetto != "" {
+			n++
+		}
 		if !s.sweep {
 			continue
 		}
@@ -133,6 +140,9 @@ func (s settings) compare(ctx context.Context, w *workload.Workload, p *progress
 	tallies := s.tallies(w, s.callersOf(w))
 	s.each(ctx, tallies, turns, p, func(t *measure.Tally) { t.Measure(ctx, measure.Stretch(max(1, s.duration/turns))) })
 	s.each(ctx, tallies, 1, p, func(t *measure.Tally) { t.Trace(ctx, traceTime(w)) })
+	if s.html != "" || s.perfetto != "" {
+		s.each(ctx, tallies, 1, p, func(t *measure.Tally) { t.Record(ctx, traceTime(w)) })
+	}
 	for _, t := range tallies {
 		if t.Wall > 0 || t.Problem != nil {
 			result.Add(t)

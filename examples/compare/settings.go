@@ -28,6 +28,7 @@ type settings struct {
 	verbose   bool          // print all columns
 	json      bool
 	html      string // file
+	perfetto  string // likewise
 }
 
 func defaults() settings {
@@ -84,18 +85,22 @@ func (s *settings) choose(names, file string) (err error) {
 	return err
 }
 
-// canWrite finds out early whether the page can be written. What the file holds
-// stays until then.
+// canWrite finds out early whether the files can be written. What they hold stays until then.
 func (s *settings) canWrite() error {
-	if s.html == "" {
-		return nil
+	s.sweep = s.sweep || s.html != ""
+	for name, file := range map[string]string{"html": s.html, "perfetto": s.perfetto} {
+		if file == "" {
+			continue
+		}
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return fmt.Errorf("invalid value %q for flag -%s: %w", file, name, err)
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
 	}
-	s.sweep = true
-	f, err := os.OpenFile(s.html, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return fmt.Errorf("invalid value %q for flag -html: %w", s.html, err)
-	}
-	return f.Close()
+	return nil
 }
 
 // flags returns the flags that set s.
@@ -133,6 +138,7 @@ func (s *settings) flags(names, file *string) *flag.FlagSet {
 	f.BoolFunc("v", "print the columns of each workload's table, as it is measured", setTo(&s.verbose))
 	f.BoolFunc("json", "print the results as JSON, and nothing else, on standard output", setTo(&s.json))
 	f.StringVar(&s.html, "html", "", "write a page with plots and timelines to the `file`; includes -sweep")
+	f.StringVar(&s.perfetto, "perfetto", "", "write a trace of each model to the `file`, for ui.perfetto.dev")
 	return f
 }
 

@@ -10,10 +10,12 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/examples/compare/internal/model"
 	"github.com/sluice-go/sluice/examples/compare/internal/object"
 	"github.com/sluice-go/sluice/examples/compare/internal/trace"
 	"github.com/sluice-go/sluice/examples/compare/internal/workload"
+	"github.com/sluice-go/sluice/internal/picture"
 )
 
 // Tally is what was measured of a workload under a model, in one or more turns.
@@ -32,6 +34,7 @@ type Tally struct {
 	Latency  *hdrhistogram.Histogram // in nanoseconds
 	Problem  error                   // the first; nil if all turns were correct
 	Spans    []trace.Span            // of Trace
+	Panel    *picture.Panel          // of Record
 	Threads  trace.Threads           // of Trace
 }
 
@@ -105,6 +108,29 @@ func (t *Tally) Trace(ctx context.Context, d time.Duration) {
 		t.Spans = log.Spans()
 		t.Threads = trace.Count(t.Spans, t.Model.Rule, t.Workload.Objects)
 		t.Threads.Goroutines = log.Goroutines()
+	}
+}
+
+// Record is Measure for a picture of what each request waited for. Of objects that cannot say
+// so it shows what the latest trace has.
+func (t *Tally) Record(ctx context.Context, d time.Duration) {
+	if !t.Model.Explains() {
+		t.Panel = trace.Panel(t.Spans, t.Model.Rule, t.Workload.Names())
+		return
+	}
+	recording := timeline.New()
+	s, err := t.Workload.Subject.Open(t.Model, t.Workload.Setting(t.Callers), recording.Option())
+	if err != nil {
+		t.fault(err)
+		return
+	}
+	crew := newCrew(s, t, nil)
+	crew.work(ctx, d)
+	if t.finish(s, crew) {
+		t.Panel = recording.Panel(t.Model.Name)
+		if t.Model.Rule.Callers {
+			t.Panel.HoldFromArrival()
+		}
 	}
 }
 

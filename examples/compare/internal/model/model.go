@@ -45,6 +45,9 @@ type Model struct {
 	options func(*synchronizer.Pool) []activeobject.Option
 }
 
+// Explains reports whether objects of the model are of Sluice, which can say why requests wait.
+func (m *Model) Explains() bool { return m.how == active || m.how == synchronized }
+
 // construction is what an object is made with.
 type construction int
 
@@ -162,8 +165,8 @@ type Subject struct {
 	Operations []Operation
 	Check      func(object.Setting) *object.SettingError
 	// Open makes the objects of a setting. It fails with *CannotError if the model
-	// cannot run it.
-	Open func(*Model, object.Setting) (*Session, error)
+	// cannot run it. Options are for objects of Sluice.
+	Open func(*Model, object.Setting, ...activeobject.Option) (*Session, error)
 }
 
 // Operation is an operation as those see it who only choose among them.
@@ -182,7 +185,9 @@ func NewSubject[T any](t *object.Type[T]) *Subject {
 		s.Operations = append(s.Operations, Operation{op.Name, op.Reads})
 	}
 	d := newDeclarations(t)
-	s.Open = func(m *Model, setting object.Setting) (*Session, error) { return open(m, d, setting) }
+	s.Open = func(m *Model, setting object.Setting, options ...activeobject.Option) (*Session, error) {
+		return open(m, d, setting, options)
+	}
 	return s
 }
 
@@ -234,7 +239,7 @@ func IsStop(err error) bool {
 }
 
 // open makes the objects of a setting under a model.
-func open[T any](m *Model, d *declarations[T], setting object.Setting) (*Session, error) {
+func open[T any](m *Model, d *declarations[T], setting object.Setting, options []activeobject.Option) (*Session, error) {
 	if err := m.canRun(d.t.Guarded(), setting); err != nil {
 		return nil, err
 	}
@@ -255,7 +260,7 @@ func open[T any](m *Model, d *declarations[T], setting object.Setting) (*Session
 			s.add(openServer(m.how, d.t, state))
 		}
 	default:
-		err = openSluice(s, m, setting, d, states)
+		err = openSluice(s, m, setting, d, states, options)
 	}
 	return s, err
 }

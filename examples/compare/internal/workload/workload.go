@@ -77,6 +77,15 @@ func (w *Workload) scale(shares []float64, reads bool, from, to float64) {
 	}
 }
 
+// Names returns those of the subject's operations.
+func (w *Workload) Names() []string {
+	var names []string
+	for _, op := range w.Subject.Operations {
+		names = append(names, op.Name)
+	}
+	return names
+}
+
 // Body returns how long a body takes on average.
 func (w *Workload) Body() time.Duration {
 	var sum float64
