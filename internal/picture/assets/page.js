@@ -250,8 +250,10 @@ class Timeline {
     shape(g, "path", {d: path(2), fill: "none", stroke: "var(--blocked)", "stroke-width": 1.8});
     shape(svg, "line", {x1: marginLeft, x2: width - marginRight, y1: y(0), y2: y(0), stroke: "var(--soft)"});
     for (const n of most > 1 ? [0, most] : [0, 1]) shape(svg, "text", {x: marginLeft - 5, y: y(n) + 4, "text-anchor": "end", fill: "var(--soft)"}, n);
-    const label = shape(svg, "text", {x: marginLeft, y: top - 6, fill: "var(--soft)"});
-    for (const [text, fill] of [["■ ", "var(--waiting)"], ["waiting   ", "var(--soft)"], ["▬ ", "var(--blocked)"], ["blocked threads", "var(--soft)"]]) shape(label, "tspan", {fill}, text);
+    shape(svg, "rect", {x: marginLeft, y: top - 15, width: 12, height: 9, fill: "var(--waiting)", opacity: 0.6});
+    shape(svg, "text", {x: marginLeft + 16, y: top - 6, fill: "var(--soft)"}, "waiting");
+    shape(svg, "rect", {x: marginLeft + 68, y: top - 11, width: 12, height: 2, fill: "var(--blocked)"});
+    shape(svg, "text", {x: marginLeft + 84, y: top - 6, fill: "var(--soft)"}, "blocked threads");
   }
 
   // spot returns where a request's bar is at a time.
@@ -424,7 +426,7 @@ function curves(target, chart, series) {
     const x = {
       log: {type: "log", base: 2, ticks: [...new Set(points.map(p => p.x))], tickFormat: "d", label: `${chart.x.label} (log scale) →`},
       share: {domain: [0, 1], ticks: 5, tickFormat: ".0%", label: `${chart.x.label} →`},
-      slower: {type: "log", reverse: true, domain: [1, 0.001], ticks: [1, 0.5, 0.1, 0.01, 0.001], tickFormat: s => `${+(100 * (1 - s)).toFixed(1)} %`, label: `${chart.x.label} (log scale of those slower) →`},
+      slower: {type: "log", domain: [1, 0.001], ticks: [1, 0.5, 0.1, 0.01, 0.001], tickFormat: s => `${+(100 * (1 - s)).toFixed(1)} %`, label: `${chart.x.label} (log scale of those slower) →`},
     }[chart.x.kind];
     const highest = Math.max(...points.map(p => Math.max(p.y, p.high || 0)), 0);
     const marginRight = Math.min(12 + longest * 7.2, width * 0.36);
@@ -450,7 +452,7 @@ function curves(target, chart, series) {
     for (const l of labels) {
       const c = look.get(l.name).color, edge = width - marginRight;
       shape(svg, "path", {d: `M${l.x + 5} ${l.y}L${edge + 8} ${l.at}`, stroke: c, "stroke-width": 1, fill: "none", opacity: 0.6});
-      shape(svg, "text", {x: edge + 10, y: l.at + 4, fill: c, "font-weight": 600, class: "end"}, l.name);
+      shape(svg, "text", {x: edge + 10, y: l.at + 4, fill: c, "font-weight": 600, "text-anchor": "start", class: "end"}, l.name);
     }
   };
 }

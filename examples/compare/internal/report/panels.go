@@ -24,6 +24,9 @@ func (w *Workload) timelines() []*picture.Panel {
 	window, lead := w.window(), int64(math.MaxInt64)
 	begins := make([]int64, len(w.recorded))
 	for i, r := range w.recorded {
+		if n := len(r.panel.Requests); n > 0 {
+			r.panel.Clip(r.panel.Requests[0].Arrived, r.panel.Length)
+		}
 		begins[i] = r.panel.Liveliest(window)
 		lead = min(lead, begins[i], longer/2*window)
 	}
@@ -40,7 +43,7 @@ func (w *Workload) timelines() []*picture.Panel {
 		if p.Name != r.model.Name {
 			p.About = r.model.Name
 		}
-		p.Facts = w.facts(r.model, p)
+		p.Facts, p.Cut = w.facts(r.model, p), ""
 		all = append(all, p)
 	}
 	return all
