@@ -288,13 +288,11 @@ type Event = mailbox.Event
 // may call it at the same time.
 func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
 
-// Recorder is told what happens at an object: the events of its log, and, whenever it has settled
-// after some, which requests wait, and why. Its functions are called with the object's mutex held,
-// so they must be quick, not panic, and not call the object. No two calls for one object overlap.
-type Recorder = engine.Recorder
+// Recorder is told what happens at an object: see Recorded.
+type Recorder = mailbox.Recorder
 
 // RecordedWait is a request that waits, and why: see Recorder.
-type RecordedWait = engine.Wait
+type RecordedWait = mailbox.RecordedWait
 
 // Recorded makes the object tell a recorder what happens at it. Begin is called by New, with the
 // object's name, or that of its type if it has none, and those of its operations, and returns the

@@ -65,6 +65,9 @@ func (o *object) draw(p *picture.Panel) {
 		case e.Kind == mailbox.Ended, e.Kind == mailbox.Abandoned, e.Kind == mailbox.Withdrawn, e.Kind == mailbox.Failing:
 			r := &p.Requests[i]
 			r.Ended, r.Left = e.at, r.Started == picture.Never || e.Kind == mailbox.Abandoned
+			if r.Started == picture.Never {
+				tidy(r, e.at)
+			}
 			delete(d.at, e.Arrival)
 			d.gone(e.Arrival, i)
 			ended = i
@@ -124,22 +127,52 @@ func (d *drawing) arrive(e event) int {
 	return i
 }
 
-// moment is how long a wait is that is no more than the decision to start: none is shown.
-const moment = 1000
-
 // start says that a request starts, as another has ended.
 func (d *drawing) start(i int, at int64, ended int) {
 	r := &d.Requests[i]
 	if r.Started = at; r.Held == picture.Never {
 		r.Held = at
 	}
-	if at-r.Arrived < moment && (len(r.Waits) == 0 || len(r.Waits) == 1 && r.Waits[0].Cause == picture.NoThread) {
-		r.Waits = nil
-		return
-	}
-	if len(r.Waits) > 0 && ended != i {
+	if tidy(r, at); len(r.Waits) > 0 && ended != i {
 		r.By = ended
 	}
+}
+
+// A stretch of a wait that is shorter than moment, and than a tenth of the wait, is no more than a
+// step of a decision, and is not shown; nor is a wait that is shorter than moment and has no
+// other reason than that no thread has come yet.
+const (
+	moment = 1000
+	part   = 10
+)
+
+// tidy joins stretches of a wait that has ended that look alike, and leaves out those that are too
+// short to be one.
+func tidy(r *picture.Request, until int64) {
+	least := min(moment, (until-r.Arrived+part-1)/part)
+	var waits []picture.Wait
+	from := r.Arrived
+	for i, w := range r.Waits {
+		end := until
+		if i+1 < len(r.Waits) {
+			end = r.Waits[i+1].From
+		}
+		if end-w.From < least || until == r.Arrived {
+			continue // the one before lasts on, or the next begins earlier
+		}
+		if n := len(waits); n > 0 {
+			from = w.From
+			if waits[n-1].Text == w.Text {
+				continue
+			}
+		}
+		w.From = from
+		waits = append(waits, w)
+	}
+	if len(waits) == 1 && waits[0].Cause == picture.NoThread && until-r.Arrived < moment {
+		waits = nil
+	}
+	r.Waits = waits
 }
 
 // wait says why a request waits.
@@ -152,7 +185,7 @@ func (d *drawing) wait(w wait) {
 	if w.thread && r.Held == picture.Never {
 		r.Held = w.at
 	}
-	one := picture.Wait{From: w.at, Cause: cause(w.reason.Cause)}
+	one := picture.Wait{From: w.at, Cause: cause(w.reason)}
 	var names []string
 	for _, arrival := range w.forThem {
 		if j := d.find(arrival); j != picture.None {
@@ -160,7 +193,12 @@ func (d *drawing) wait(w wait) {
 			names = append(names, fmt.Sprintf("%s #%d", d.object.operations[d.Requests[j].Op], arrival))
 		}
 	}
-	one.Text = text(w.reason, names)
+	if one.Text = text(w.reason, names); one.Cause == picture.Guard {
+		one.For = nil
+	}
+	if n := len(r.Waits); n > 0 && r.Waits[n-1].Text == one.Text {
+		return
+	}
 	if len(r.Waits) == 0 {
 		one.From = r.Arrived
 	}
@@ -169,9 +207,10 @@ func (d *drawing) wait(w wait) {
 
 // text says a reason in words.
 func text(r mailbox.Reason, names []string) string {
-	switch r.Cause {
-	case mailbox.GuardFalse:
+	if cause(r) == picture.Guard {
 		return fmt.Sprintf("guard %q is false", r.Guard)
+	}
+	switch r.Cause {
 	case mailbox.Conflict:
 		if len(names) == 0 {
 			names = r.Conflicts
@@ -202,11 +241,16 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func cause(c mailbox.Cause) picture.Cause {
-	switch c {
+// cause returns the kind of a reason. A request whose guard was false when it was last evaluated
+// waits for that, also while something runs that it conflicts with.
+func cause(r mailbox.Reason) picture.Cause {
+	switch r.Cause {
 	case mailbox.GuardFalse:
 		return picture.Guard
 	case mailbox.Conflict:
+		if r.Guard != "" {
+			return picture.Guard
+		}
 		return picture.Conflict
 	case mailbox.Order:
 		return picture.Order

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +15,10 @@ import (
 	"github.com/sluice-go/sluice/internal/picture"
 )
 
-// shownRequests is how many requests of an object a page shows at most, and lookedAt how many it
-// shows at first. A trace has all.
+// shownObjects is how many objects a page shows at most, shownRequests how many requests of each,
+// and lookedAt how many of these at first. A trace has all.
 const (
+	shownObjects  = 12
 	shownRequests = 3000
 	lookedAt      = 48
 )
@@ -32,10 +34,16 @@ func (r *Recording) WritePage(w io.Writer, title string) error {
 		},
 	}
 	section := picture.Section{ID: "objects", Name: "Objects"}
-	for _, p := range r.Panels() {
+	panels := r.Panels()
+	if n := len(panels); n > shownObjects {
+		page.Notes = append(page.Notes, fmt.Sprintf("The page shows the first %d objects of %d; a trace has all.", shownObjects, n))
+		panels = panels[:shownObjects]
+	}
+	for _, p := range panels {
 		frame(p)
 		section.Panels = append(section.Panels, p)
 	}
+	focus(section.Panels)
 	if len(section.Panels) == 0 {
 		page.Notes = append(page.Notes, "Nothing was recorded: no object was made with the recording's option.")
 	} else {
@@ -53,9 +61,24 @@ func frame(p *picture.Panel) {
 		p.Clip(0, to)
 		p.Cut = strings.TrimSpace(fmt.Sprintf("The page shows the first %d requests of %d; a trace has all. %s", shownRequests, n, p.Cut))
 	}
-	if len(p.Requests) > lookedAt {
-		p.Window = max(1, p.Requests[lookedAt].Arrived-p.Requests[0].Arrived)
-		p.From = p.Requests[0].Arrived
+}
+
+// focus has all panels show at first what happens at the one with the most requests, where that is
+// most lively.
+func focus(panels []*picture.Panel) {
+	if len(panels) == 0 {
+		return
+	}
+	main := slices.MaxFunc(panels, func(a, b *picture.Panel) int { return len(a.Requests) - len(b.Requests) })
+	n := int64(len(main.Requests))
+	if n <= lookedAt {
+		return
+	}
+	first := main.Requests[0].Arrived
+	window := max(1, (main.Length-first)*lookedAt/n)
+	from := main.Liveliest(window)
+	for _, p := range panels {
+		p.Window, p.From = window, from
 	}
 }
 
@@ -63,11 +86,11 @@ func frame(p *picture.Panel) {
 func facts(p *picture.Panel) string {
 	waited := 0
 	for i := range p.Requests {
-		if len(p.Requests[i].Waits) > 0 {
+		if slices.ContainsFunc(p.Requests[i].Waits, func(w picture.Wait) bool { return w.Cause != picture.NoThread }) {
 			waited++
 		}
 	}
-	text := fmt.Sprintf("%d requests, of which %d waited", len(p.Requests), waited)
+	text := fmt.Sprintf("%d requests, of which %d had to wait", len(p.Requests), waited)
 	shares := p.Shares()
 	var parts []string
 	for c := picture.Guard; c <= picture.Suspended; c++ {
@@ -76,7 +99,7 @@ func facts(p *picture.Panel) string {
 		}
 	}
 	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, ", ")
+		text += ". Of all waiting: " + strings.Join(parts, ", ")
 	}
 	return text
 }

@@ -76,11 +76,6 @@ const legend = document.querySelector("[data-legend]");
 page.causes.forEach((name, i) => {
   if (used.has(i)) legend.append(swatch(svg => shape(svg, "rect", {y: 4.5, width: 26, height: 5, rx: 1, fill: `var(--cause${i})`}), i ? `waits: ${name}` : "waits (the reason is not known)"));
 });
-legend.append(swatch(svg => {
-  shape(svg, "rect", {y: 2, width: 26, height: 10, rx: 1, fill: "var(--cause2)"});
-  shape(svg, "rect", {y: 2, width: 26, height: 10, fill: "url(#hatch)"});
-}, "waits, and blocks a thread"));
-
 // request says which request it is, in words.
 function request(panel, i) {
   const r = panel.requests[i];
@@ -108,6 +103,12 @@ function story(panel, i) {
   return lines.length > 9 ? [...lines.slice(0, 4), {text: `… ${lines.length - 8} more reasons …`}, ...lines.slice(-4)] : lines;
 }
 
+const blocks = p => p.requests.some(r => r[HELD] >= 0 && r[HELD] < waitEnds(p, r));
+if (page.sections.some(s => s.panels?.some(blocks))) legend.append(swatch(svg => {
+  shape(svg, "rect", {y: 2, width: 26, height: 10, rx: 1, fill: "var(--cause2)"});
+  shape(svg, "rect", {y: 2, width: 26, height: 10, fill: "url(#hatch)"});
+}, "waits, and blocks a thread"));
+
 // load returns how many requests wait, and how many of them block a thread, as steps [at, waiting, blocked].
 function load(panel) {
   const changes = [];
@@ -130,7 +131,7 @@ function load(panel) {
 function ticks(from, length, width) {
   const rough = length / Math.max(2, Math.floor(width / 80)), power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map(n => n * power).find(s => s >= rough);
-  const [unit, n] = unitOf(step * 2);
+  const [unit, n] = unitOf(from + length);
   const all = [];
   for (let at = Math.ceil(from / step) * step; at <= from + length; at += step) all.push([at, `${+((at) / n).toFixed(6)} ${unit}`]);
   return all;
@@ -180,6 +181,10 @@ class Timeline {
     const bars = shape(svg, "g", {"clip-path": `url(#${clip})`});
     let hidden = 0;
     for (const i of this.visible()) panel.requests[i][LANE] < lanes ? this.bar(bars, i) : hidden++;
+    if (!bars.childElementCount && !hidden) {
+      const first = panel.requests[0]?.[ARRIVED] ?? 0, last = Math.max(...panel.requests.map(r => ends(panel, r)));
+      shape(svg, "text", {x: marginLeft + inner / 2, y: top + 22, "text-anchor": "middle", fill: "var(--soft)"}, last < from ? `nothing any more: it ended at ${time(last)}` : `nothing yet: it begins at ${time(first)}`);
+    }
     this.strip(svg, clip, stripTop, width);
     this.arrows = shape(svg, "g", {});
     if (part.allArrows) for (const i of this.visible()) if (panel.requests[i][LANE] < lanes) this.follow(this.arrows, i, true);
@@ -378,9 +383,16 @@ class Part {
     controls.querySelector("[data-arrows]").addEventListener("change", e => { this.allArrows = e.target.checked; this.again(); });
     const operations = section.querySelector("[data-operations]"), names = data.columns ? panels[0].operations.map((name, op) => [name, op]) : [];
     const ran = new Set(panels.flatMap(p => p.requests.map(r => r[OP])));
-    for (const [name, op] of names) if (ran.has(op)) operations.append(swatch(svg => shape(svg, "rect", {y: 1, width: 26, height: 12, rx: 2, fill: color(op)}), `runs: ${name}`));
+    for (const [name, op] of names) if (ran.has(op)) operations.append(this.runs(name, op));
+    if (!data.columns) for (const t of this.timelines) {
+      const own = new Set(t.panel.requests.map(r => r[OP]));
+      const line = element("div", {class: "legend"}, ...t.panel.operations.map((name, op) => [name, op]).filter(([, op]) => own.has(op)).map(([name, op]) => this.runs(name, op)));
+      t.figure.querySelector("figcaption").append(line);
+    }
     this.say();
   }
+
+  runs(name, op) { return swatch(svg => shape(svg, "rect", {y: 1, width: 26, height: 12, rx: 2, fill: color(op)}), `runs: ${name}`); }
 
   say() {
     this.slider.disabled = this.window >= this.length;
@@ -426,7 +438,7 @@ function curves(target, chart, series) {
     const x = {
       log: {type: "log", base: 2, ticks: [...new Set(points.map(p => p.x))], tickFormat: "d", label: `${chart.x.label} (log scale) →`},
       share: {domain: [0, 1], ticks: 5, tickFormat: ".0%", label: `${chart.x.label} →`},
-      slower: {type: "log", domain: [1, 0.001], ticks: [1, 0.5, 0.1, 0.01, 0.001], tickFormat: s => `${+(100 * (1 - s)).toFixed(1)} %`, label: `${chart.x.label} (log scale of those slower) →`},
+      slower: {type: "log", domain: [1, 0.001], axis: null, label: `${chart.x.label} (log scale of those slower) →`},
     }[chart.x.kind];
     const highest = Math.max(...points.map(p => Math.max(p.y, p.high || 0)), 0);
     const marginRight = Math.min(12 + longest * 7.2, width * 0.36);
@@ -436,6 +448,7 @@ function curves(target, chart, series) {
       x, y: {label: `↑ ${series.unit}${series.log ? " (log scale)" : ""}`, grid: true, nice: series.log, type: series.log ? "log" : "linear", ...(series.log ? {ticks: 5, tickFormat: ".2~s"} : {domain: [0, series.top || highest * 1.05 || 1], tickFormat: ".3~s", ticks: 5})},
       marks: [
         Plot.ruleY(series.log ? [] : [0], {stroke: "var(--line)"}),
+        ...(chart.x.kind === "slower" ? [Plot.axisX([1, 0.5, 0.1, 0.01, 0.001], {text: [1, 0.5, 0.1, 0.01, 0.001].map(s => `${+(100 * (1 - s)).toFixed(1)} %`), label: x.label})] : []),
         Plot.areaY(points.filter(p => p.high > 0 && (!series.log || p.low > 0)), {x: "x", y1: "low", y2: "high", z: "name", fill: p => look.get(p.name).color, fillOpacity: 0.16}),
         ...names.map(n => Plot.lineY(points.filter(p => p.name === n), {x: "x", y: "y", stroke: look.get(n).color, strokeWidth: 2, strokeDasharray: look.get(n).dash})),
         ...(chart.x.kind === "slower" ? [] : names.map(n => Plot.dot(points.filter(p => p.name === n), {x: "x", y: "y", stroke: look.get(n).color, symbol: look.get(n).symbol, fill: "var(--card)", r: 3.4, strokeWidth: 1.8}))),

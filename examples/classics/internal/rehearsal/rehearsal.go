@@ -11,10 +11,12 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/activeobject"
 )
 
 // Play is a classical problem: n times, and its invariants checked.
-type Play func(ctx context.Context, out io.Writer, n int) error
+type Play func(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error
 
 // Of plays n times, on one processor and on four, and compares what is printed with
 // the text. Then it has the play ended before it begins, and while it goes on.
