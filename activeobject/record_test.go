@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
-	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
 )
 

@@ -99,9 +99,10 @@ func TestWrongArguments(t *testing.T) {
 		{"-duration -1s", []string{"-duration", `"-1s"`, "above 0"}},
 		{"-duration 5", []string{"-duration", `"5"`, "2s"}},
 		{"-json=perhaps", []string{"-json", `"perhaps"`, "true or false"}},
-		{"-verbose", []string{"-verbose", "-callers, -duration, -file, -html, -json, -models, -sweep, -v, -workloads"}},
+		{"-verbose", []string{"-verbose", "-callers, -duration, -file, -html, -json, -models, -perfetto, -sweep, -v, -workloads"}},
 		{"-json account", []string{`"account"`, "-workloads"}},
 		{"-html " + filepath.Join(t.TempDir(), "nowhere", "r.html"), []string{"-html", "nowhere", "no such file"}},
+		{"-perfetto " + filepath.Join(t.TempDir(), "nowhere", "r.json"), []string{"-perfetto", "nowhere", "no such file"}},
 		{"-file " + filepath.Join(t.TempDir(), "nothing"), []string{"nothing", "no such file"}},
 		{"-file " + file, []string{"wrong.yaml:4: operations.read.share:", `"1.5" must be a number from 0 to 1`}},
 		{"-file workload.yaml -workloads account", []string{"-workloads", `"account" is unknown`, "tills, catalogue"}},
@@ -270,6 +271,33 @@ func TestOneScreen(t *testing.T) {
 	for _, f := range model.Families {
 		if n := strings.Count(text, string(f.Name)); n != 2*len(workload.Default) {
 			t.Errorf("%s is there %d times:\n%s", f.Name, n, text)
+		}
+	}
+}
+
+// TestFiles expects a page and a trace, and to be told where they are.
+func TestFiles(t *testing.T) {
+	page, trace := filepath.Join(t.TempDir(), "r.html"), filepath.Join(t.TempDir(), "r.json")
+	var stdout, stderr bytes.Buffer
+	args := strings.Fields("-duration 20ms -workloads account -models by-hand,monitor-pool,dedicated,sync-spawned -html " + page + " -perfetto " + trace)
+	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
+	}
+	for file, wants := range map[string][]string{
+		page:  {"<h1>Models of concurrency, compared</h1>", "conflicts with ", "cannot: all 4 threads", "</html>"},
+		trace: {`"traceEvents"`, "account, Synchronizer", "account, by-hand", "conflicts with "},
+	} {
+		if !strings.Contains(stderr.String(), " to "+file+"\n") {
+			t.Errorf("%s does not say %s", &stderr, file)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not say %q", file, want)
+			}
 		}
 	}
 }
