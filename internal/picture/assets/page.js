@@ -440,15 +440,16 @@ function curves(target, chart, series) {
       share: {domain: [0, 1], ticks: 5, tickFormat: ".0%", label: `${chart.x.label} →`},
       slower: {type: "log", domain: [1, 0.001], axis: null, label: `${chart.x.label} (log scale of those slower) →`},
     }[chart.x.kind];
+    const shares = [0.5, 0.1, 0.01, 0.001], powers = series.log ? d3.range(-3, 10).map(n => 10 ** n).filter(n => n >= Math.min(...points.map(p => p.y)) / 2 && n <= Math.max(...points.map(p => p.y)) * 2) : [];
     const highest = Math.max(...points.map(p => Math.max(p.y, p.high || 0)), 0);
     const marginRight = Math.min(12 + longest * 7.2, width * 0.36);
     const plot = Plot.plot({
       width, height: Math.max(260, Math.min(340, width * 0.6)), style: {fontSize: "12px", fontFamily: "inherit", color: "var(--ink)"},
       marginLeft: 52, marginRight, marginTop: 30, marginBottom: 40, ariaLabel: `${chart.name}: ${series.name}`,
-      x, y: {label: `↑ ${series.unit}${series.log ? " (log scale)" : ""}`, grid: true, nice: series.log, type: series.log ? "log" : "linear", ...(series.log ? {ticks: 5, tickFormat: ".2~s"} : {domain: [0, series.top || highest * 1.05 || 1], tickFormat: ".3~s", ticks: 5})},
+      x, y: {label: `↑ ${series.unit}${series.log ? " (log scale)" : ""}`, grid: true, nice: series.log, type: series.log ? "log" : "linear", ...(series.log ? {ticks: powers.length > 1 ? powers : 5, tickFormat: ".2~s"} : {domain: [0, series.top || highest * 1.05 || 1], tickFormat: ".3~s", ticks: 5})},
       marks: [
         Plot.ruleY(series.log ? [] : [0], {stroke: "var(--line)"}),
-        ...(chart.x.kind === "slower" ? [Plot.axisX([1, 0.5, 0.1, 0.01, 0.001], {text: [1, 0.5, 0.1, 0.01, 0.001].map(s => `${+(100 * (1 - s)).toFixed(1)} %`), label: x.label})] : []),
+        ...(chart.x.kind === "slower" ? [Plot.axisX(shares, {text: shares.map(s => `${+(100 * (1 - s)).toFixed(1)} %`), label: x.label})] : []),
         Plot.areaY(points.filter(p => p.high > 0 && (!series.log || p.low > 0)), {x: "x", y1: "low", y2: "high", z: "name", fill: p => look.get(p.name).color, fillOpacity: 0.16}),
         ...names.map(n => Plot.lineY(points.filter(p => p.name === n), {x: "x", y: "y", stroke: look.get(n).color, strokeWidth: 2, strokeDasharray: look.get(n).dash})),
         ...(chart.x.kind === "slower" ? [] : names.map(n => Plot.dot(points.filter(p => p.name === n), {x: "x", y: "y", stroke: look.get(n).color, symbol: look.get(n).symbol, fill: "var(--card)", r: 3.4, strokeWidth: 1.8}))),

@@ -81,7 +81,11 @@ func (w *Workload) facts(m *model.Model, p *picture.Panel) string {
 	if m.Rule.Callers {
 		own = " (the callers’)"
 	}
-	text := fmt.Sprintf("%s%s, %d of them blocked; %s", counted(row.Threads.Used, "thread"), own, row.Threads.Blocked, strings.TrimPrefix(bodies(row.Threads.Running), "up to "))
+	once := bodies(row.Threads.Running)
+	if row.Threads.Running > 1 {
+		once = fmt.Sprintf("%d bodies at once", row.Threads.Running)
+	}
+	text := fmt.Sprintf("%s%s, %d of them blocked; %s", counted(row.Threads.Used, "thread"), own, row.Threads.Blocked, once)
 	if shares := p.Shares(); p.Reasons && len(shares) > 0 {
 		var parts []string
 		for c := picture.Guard; c <= picture.Suspended; c++ {
