@@ -59,7 +59,7 @@ func (r *Report) Page() *picture.Page {
 	return p
 }
 
-// Result says in a sentence what came out over all workloads.
+// Result says in a sentence what came out over all workloads, of each family by its fastest model.
 func (r *Report) Result() string {
 	type score struct {
 		name          string
@@ -69,11 +69,11 @@ func (r *Report) Result() string {
 	var scores []*score
 	for _, w := range r.Workloads {
 		best := w.most(func(r Row) float64 { return r.OpsPerSec })
-		for _, row := range w.Runs {
-			if !row.OK || row.Ops == 0 {
-				continue
+		for _, row := range w.speakers() {
+			name := string(row.Family)
+			if row.Family == model.Synchronizer {
+				name = "the Synchronizer"
 			}
-			name := w.label(row)
 			i := slices.IndexFunc(scores, func(s *score) bool { return s.name == name })
 			if i < 0 {
 				i = len(scores)
