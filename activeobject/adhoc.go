@@ -37,13 +37,13 @@ func undeclaredOperation[T any](t *Type[T], index int, kind mailbox.Kind, name s
 	op.info.kind, op.info.name, op.info.changed = kind, name, kind != mailbox.Function
 	op.leaf = func(s *T, a adhoc[T]) (None, error) {
 		if a.f == nil {
-			return None{}, nil
+			return nil, nil
 		}
-		return None{}, a.f(s)
+		return nil, a.f(s)
 	}
-	op.parts = []guards.Guard[T, adhoc[T]]{guards.Of("its guard", guards.AtArgument, func(s *T, a adhoc[T]) string { return a.guard.Ask(s, None{}) })}
+	op.parts = []guards.Guard[T, adhoc[T]]{guards.Of("its guard", guards.AtArgument, func(s *T, a adhoc[T]) string { return a.guard.Ask(s, nil) })}
 	op.info.family, op.key = true, func(a adhoc[T], _ bool) (any, bool) { return a.guard.ID(), true }
-	settle(op, index)
+	completeOperation(op, index)
 	return op
 }
 
@@ -108,9 +108,9 @@ func (o *Object[T]) adhoc(ctx context.Context, op *Operation[T, adhoc[T], None],
 func (o *Object[T]) callAdhoc(ctx context.Context, op *Operation[T, adhoc[T], None], call string, a adhoc[T]) (None, error) {
 	switch looks := a.guard.Looks(); {
 	case looks&guards.AtWaiting != 0:
-		return None{}, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at waiting counts: declare an entry with WhenWaiting for it"}
+		return nil, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at waiting counts: declare an entry with WhenWaiting for it"}
 	case looks&guards.AtTime != 0:
-		return None{}, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at the time: declare an entry or a function with WhenTime for it"}
+		return nil, &ArgumentError{Call: call, Argument: "guard", Problem: "looks at the time: declare an entry or a function with WhenTime for it"}
 	}
 	return op.Call(ctx, o, a)
 }

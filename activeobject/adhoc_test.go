@@ -36,9 +36,9 @@ func TestDoOpensWhatOthersWaitFor(t *testing.T) {
 	wet := guards.When("wet", (*dam).wet)
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		done := async(func() (None, error) {
-			return None{}, o.DoWhen(background, wet, func(d *dam) error { d.level--; return nil })
+			return nil, o.DoWhen(background, wet, func(d *dam) error { d.level--; return nil })
 		})
 		eventually(t, "both wait", func() bool { return len(o.Explain().Waiting) == 2 })
 		for range 2 {
@@ -101,13 +101,13 @@ func TestAnyNumberOfWatchersOfOneGuardCostOneQuestionPerChange(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsUntilIsToldOfCancelAndStop(t *testing.T) {
+func TestAnUntilReturnsOnCancelAndStop(t *testing.T) {
 	ts := newTanks()
 	wet := guards.When("wet", (*dam).wet)
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
 		until := func(ctx context.Context) <-chan outcome[None] {
-			return async(func() (None, error) { return None{}, o.Until(ctx, wet) })
+			return async(func() (None, error) { return nil, o.Until(ctx, wet) })
 		}
 		ctx, cancel := context.WithCancel(background)
 		gone, stays := until(ctx), until(background)
@@ -124,7 +124,7 @@ func TestGoexitInDoEndsThatGoroutineOnly(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		for _, busy := range []bool{false, true} {
 			release := func() {}
@@ -132,7 +132,7 @@ func TestGoexitInDoEndsThatGoroutineOnly(t *testing.T) {
 				release = braked(t, s, o, ts.hold)
 			}
 			exits := async(func() (None, error) {
-				return None{}, o.Do(background, func(*dam) error { runtime.Goexit(); return nil })
+				return nil, o.Do(background, func(*dam) error { runtime.Goexit(); return nil })
 			})
 			if busy {
 				eventually(t, "it waits", func() bool { return len(o.Explain().Waiting) == 2 })
@@ -142,7 +142,7 @@ func TestGoexitInDoEndsThatGoroutineOnly(t *testing.T) {
 			if err != errEnded { // on another thread
 				require.ErrorAs(t, err, new(*activeobject.ExitError))
 			}
-			require.Equal(t, s.borrows(), err == errEnded)
+			require.Equal(t, s.onCallers(), err == errEnded)
 		}
 		require.NoError(t, o.Do(background, func(d *dam) error { d.level++; return nil }), "the object is free")
 		require.NoError(t, soon(t, s.system, drained).err)
@@ -157,9 +157,9 @@ func TestTwoPartsThatAreLikeEachOtherAreNotMixedUp(t *testing.T) {
 	right := guards.Part(wet, func(p *pair) *dam { return &p.right })
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &pair{})
-		l := async(func() (None, error) { return None{}, o.Until(background, left) })
+		l := async(func() (None, error) { return nil, o.Until(background, left) })
 		eventually(t, "it waits", func() bool { return len(o.Explain().Waiting) == 1 })
-		r := async(func() (None, error) { return None{}, o.Until(background, right) })
+		r := async(func() (None, error) { return nil, o.Until(background, right) })
 		eventually(t, "it waits", func() bool { return len(o.Explain().Waiting) == 2 })
 		o.Do(background, func(p *pair) error { p.right.level = 1; return nil })
 		require.NoError(t, soon(t, s.system, r).err)

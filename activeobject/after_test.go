@@ -21,12 +21,12 @@ import (
 // one.
 func bubbles(t *testing.T, test func(t *testing.T, s *scene)) {
 	for name, options := range map[string][]activeobject.Option{
-		"default": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()},
-		"dedicated": {activeobject.Dedicated()}, "synchronizer": {fanning},
+		"default": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()},
+		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {parallel},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &scene{name: name, options: options, system: actor.NewSystem(actor.WithLogger(quiet))}
+				s := &scene{name: name, options: options, system: actor.NewSystem(actor.Logger(quiet))}
 				test(t, s)
 				require.NoError(t, s.system.Close(background))
 			})
@@ -39,7 +39,7 @@ func TestAfterIsChosenWhenItsTimeHasComeAndTheOthersNeverRan(t *testing.T) {
 		rs := newResults()
 		a, b := newObject(t, s, rs.Type, &results{}), newObject(t, s, rs.Type, &results{})
 		start := time.Now()
-		i, err := activeobject.Select(background, rs.take.Case(a, None{}), rs.take.Case(b, None{}), activeobject.After(time.Minute))
+		i, err := activeobject.Select(background, rs.take.Case(a, nil), rs.take.Case(b, nil), activeobject.After(time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, 2, i)
 		require.Equal(t, time.Minute, time.Since(start))
@@ -47,7 +47,7 @@ func TestAfterIsChosenWhenItsTimeHasComeAndTheOthersNeverRan(t *testing.T) {
 			require.Zero(t, rs.take.Waiting(o))
 			_, err := rs.set.Call(background, o, 3)
 			require.NoError(t, err)
-			got, err := rs.read.Call(background, o, None{})
+			got, err := rs.read.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Equal(t, 3, got, "it has not been taken")
 		}
@@ -59,7 +59,7 @@ func TestACallThatCanRunInTimeIsChosen(t *testing.T) {
 		rs := newResults()
 		o := newObject(t, s, rs.Type, &results{})
 		time.AfterFunc(time.Second, func() { rs.set.Call(background, o, 5) })
-		start, take := time.Now(), rs.take.Case(o, None{})
+		start, take := time.Now(), rs.take.Case(o, nil)
 		i, err := activeobject.Select(background, take, activeobject.After(time.Minute))
 		require.NoError(t, err)
 		require.Zero(t, i)
@@ -80,7 +80,7 @@ func TestAfterNoTime(t *testing.T) {
 		for _, d := range []time.Duration{0, -time.Hour} {
 			o := newObject(t, s, rs.Type, &results{value: 1})
 			for _, want := range []int{0, 1} {
-				i, err := activeobject.Select(background, rs.take.Case(o, None{}), activeobject.After(d))
+				i, err := activeobject.Select(background, rs.take.Case(o, nil), activeobject.After(d))
 				require.NoError(t, err)
 				require.Equal(t, want, i)
 			}
@@ -94,7 +94,7 @@ func TestTheEndOfTheContextComesBeforeAfter(t *testing.T) {
 		o := newObject(t, s, rs.Type, &results{})
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
-		i, err := activeobject.Select(ctx, rs.take.Case(o, None{}), activeobject.After(time.Minute))
+		i, err := activeobject.Select(ctx, rs.take.Case(o, nil), activeobject.After(time.Minute))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, -1, i)
 		i, err = activeobject.Select(background, activeobject.After(time.Minute))
@@ -107,13 +107,13 @@ func TestTheEndOfTheContextComesBeforeAfter(t *testing.T) {
 func TestAfterDoesNotHurryACallThatHasBeenChosen(t *testing.T) {
 	bubbles(t, func(t *testing.T, s *scene) {
 		typ := activeobject.NewType[results]("results")
-		set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *results, v int) { r.value = v }))
-		second := activeobject.Entry(typ, "second", activeobject.Get(func(r *results) int { return r.value })).When("two", func(r *results) bool { return r.value == 2 })
-		first := activeobject.Entry(typ, "first", func(*results, None) (int, error) { return second.Requeue(None{}) }).When("one", func(r *results) bool { return r.value == 1 })
+		set := activeobject.Procedure(typ, "set", activeobject.Arg(func(r *results, v int) { r.value = v }))
+		second := activeobject.Entry(typ, "second", activeobject.Result(func(r *results) int { return r.value })).When("two", func(r *results) bool { return r.value == 2 })
+		first := activeobject.Entry(typ, "first", func(*results, None) (int, error) { return second.Requeue(nil) }).When("one", func(r *results) bool { return r.value == 1 })
 		o := newObject(t, s, typ, &results{})
 		time.AfterFunc(time.Second, func() { set.Call(background, o, 1) })
 		time.AfterFunc(time.Hour, func() { set.Call(background, o, 2) })
-		start, c := time.Now(), first.Case(o, None{})
+		start, c := time.Now(), first.Case(o, nil)
 		i, err := activeobject.Select(background, c, activeobject.After(time.Minute))
 		require.NoError(t, err)
 		require.Zero(t, i)
@@ -126,7 +126,7 @@ func TestAfterDoesNotHurryACallThatHasBeenChosen(t *testing.T) {
 
 func TestAfterMustBeTheLastCase(t *testing.T) {
 	system, rs := newSystem(t), newResults()
-	take := rs.take.Case(activeobject.Must(activeobject.New(system, rs.Type, &results{value: 1})), None{})
+	take := rs.take.Case(activeobject.Must(activeobject.New(system, rs.Type, &results{value: 1})), nil)
 	for text, cases := range map[string][]activeobject.Alternative{
 		"After is case 0 of 2: it must be the last":     {activeobject.After(1), take},
 		"After is case 1 of 3: it must be the last":     {take, activeobject.After(1), activeobject.After(2)},
@@ -157,7 +157,7 @@ func TestEverySelectionWithATimeIsAccountedFor(t *testing.T) {
 		for range 4 {
 			takers.Go(func() {
 				for range size(2000, 200, 50) {
-					i, err := activeobject.Select(background, rs.take.Case(objects[0], None{}), rs.take.Case(objects[1], None{}),
+					i, err := activeobject.Select(background, rs.take.Case(objects[0], nil), rs.take.Case(objects[1], nil),
 						activeobject.After(time.Duration(rand.N(10))*time.Microsecond))
 					switch {
 					case err != nil:
@@ -189,15 +189,15 @@ func ExampleAfter() {
 
 	type box struct{ letters []string }
 	boxes := activeobject.NewType[box]("mailbox")
-	fetch := activeobject.Entry(boxes, "fetch", activeobject.Get(func(b *box) string {
+	fetch := activeobject.Entry(boxes, "fetch", activeobject.Result(func(b *box) string {
 		letter := b.letters[0]
 		b.letters = b.letters[1:]
 		return letter
 	})).When("a letter", func(b *box) bool { return len(b.letters) > 0 })
 
 	ctx := context.Background()
-	home := fetch.Case(activeobject.Must(activeobject.New(system, boxes, &box{})), None{})
-	work := fetch.Case(activeobject.Must(activeobject.New(system, boxes, &box{letters: []string{"an invoice"}})), None{})
+	home := fetch.Case(activeobject.Must(activeobject.New(system, boxes, &box{})), nil)
+	work := fetch.Case(activeobject.Must(activeobject.New(system, boxes, &box{letters: []string{"an invoice"}})), nil)
 	for range 2 {
 		switch i, _ := activeobject.Select(ctx, home, work, activeobject.After(10*time.Millisecond)); i {
 		case 0:

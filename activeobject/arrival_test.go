@@ -43,7 +43,7 @@ func makings(t *testing.T, s *scene, ds desks, o *activeobject.Object[desk]) map
 
 // ticking adds a step for each of the interceptor's functions, and says whether its
 // context is that of the request, with what all objects before have added.
-func ticking(tr *trail, name string, before ...string) activeobject.Interceptor {
+func ticking(tr *journal, name string, before ...string) activeobject.Interceptor {
 	type key struct{ string }
 	seen := func(ctx context.Context) bool {
 		for _, b := range before {
@@ -75,17 +75,17 @@ func TestARequestThatIsRequeuedPassesTheInterceptorsOfEachObject(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, first := range []bool{true, false} { // does the first have any?
-			tr := &trail{}
+			tr := &journal{}
 			var at []activeobject.Option
 			var before []string
 			if first {
-				at, before = append(at, activeobject.Intercept(ticking(tr, "a"))), append(before, "a")
+				at, before = append(at, activeobject.Interceptors(ticking(tr, "a"))), append(before, "a")
 			}
-			a := newObject(t, s, ds.Type, &desk{}, append(at, activeobject.Named(fmt.Sprint("a", first)))...)
-			b := newObject(t, s, ds.Type, &desk{open: true}, activeobject.Named(fmt.Sprint("b", first)),
-				activeobject.Intercept(ticking(tr, "outer", before...), ticking(tr, "inner", append(before, "outer")...)))
+			a := newObject(t, s, ds.Type, &desk{}, append(at, activeobject.Name(fmt.Sprint("a", first)))...)
+			b := newObject(t, s, ds.Type, &desk{open: true}, activeobject.Name(fmt.Sprint("b", first)),
+				activeobject.Interceptors(ticking(tr, "outer", before...), ticking(tr, "inner", append(before, "outer")...)))
 			plain := newObject(t, s, ds.Type, &desk{})
-			c := newObject(t, s, ds.Type, &desk{}, activeobject.Named(fmt.Sprint("c", first)), activeobject.Intercept(ticking(tr, "c", append(before, "outer", "inner")...)))
+			c := newObject(t, s, ds.Type, &desk{}, activeobject.Name(fmt.Sprint("c", first)), activeobject.Interceptors(ticking(tr, "c", append(before, "outer", "inner")...)))
 			want := []string{
 				fmt.Sprintf("queue outer b%v.wait true", first), fmt.Sprintf("queue inner b%v.wait true", first), "run outer true", "run inner true",
 				"run outer true", "run inner true", // a requeue where it is
@@ -119,14 +119,14 @@ func TestARequestThatIsRefusedElsewhereFailsWithWhatHasRun(t *testing.T) {
 	denied := errors.New("denied")
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, first := range []bool{true, false} {
-			tr := &trail{}
+			tr := &journal{}
 			var at []activeobject.Option
 			if first {
-				at = append(at, activeobject.Intercept(ticking(tr, "a")))
+				at = append(at, activeobject.Interceptors(ticking(tr, "a")))
 			}
-			a := newObject(t, s, ds.Type, &desk{}, append(at, activeobject.Named(fmt.Sprint("a", first)))...)
+			a := newObject(t, s, ds.Type, &desk{}, append(at, activeobject.Name(fmt.Sprint("a", first)))...)
 			state := &desk{}
-			b := newObject(t, s, ds.Type, state, activeobject.Intercept(ticking(tr, "outer"), activeobject.Interceptor{
+			b := newObject(t, s, ds.Type, state, activeobject.Interceptors(ticking(tr, "outer"), activeobject.Interceptor{
 				Queue: func(context.Context, activeobject.Intercepted) (context.Context, error) { return nil, denied },
 				Done:  func(context.Context, activeobject.Intercepted, error) { tr.add("never for the denied") },
 			}))
@@ -171,7 +171,7 @@ func TestTheSenderOfAMessageIsKnownWhereItIsRequeuedTo(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		clients := make(chan any, 1)
 		a := newObject(t, s, ds.Type, &desk{})
-		b := newObject(t, s, ds.Type, &desk{}, activeobject.Intercept(activeobject.Interceptor{
+		b := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, r activeobject.Intercepted) (context.Context, error) {
 				clients <- r.Client
 				return ctx, nil
@@ -189,7 +189,7 @@ func TestNoObjectWaitsForAnArrivalElsewhere(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		entered, let := make(chan struct{}), make(chan struct{})
 		a := newObject(t, s, ds.Type, &desk{})
-		b := newObject(t, s, ds.Type, &desk{}, activeobject.Intercept(activeobject.Interceptor{
+		b := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 				entered <- struct{}{}
 				<-let
@@ -216,10 +216,10 @@ func TestARequestCanBeWithdrawnOnItsWay(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, how := range [][]activeobject.Requeuing{nil, {activeobject.Commit}} {
 			entered, let := make(chan struct{}), make(chan struct{})
-			tr := &trail{}
-			a := newObject(t, s, ds.Type, &desk{}, activeobject.Intercept(ticking(tr, "a")))
+			tr := &journal{}
+			a := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(ticking(tr, "a")))
 			state := &desk{}
-			b := newObject(t, s, ds.Type, state, activeobject.Intercept(activeobject.Interceptor{
+			b := newObject(t, s, ds.Type, state, activeobject.Interceptors(activeobject.Interceptor{
 				Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 					entered <- struct{}{}
 					<-let
@@ -280,7 +280,7 @@ func TestTheContextOfAnArrivalElsewhereEndsTheWait(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		cancels := make(chan context.CancelFunc, 1)
 		a := newObject(t, s, ds.Type, &desk{})
-		b := newObject(t, s, ds.Type, &desk{}, activeobject.Intercept(activeobject.Interceptor{
+		b := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 				ctx, cancel := context.WithCancel(ctx)
 				cancels <- cancel
@@ -306,10 +306,10 @@ func TestAQueueThatFailsOnAnArrivalElsewhereFailsItsRequestOnly(t *testing.T) {
 	ds := newDesks("desk")
 	for how, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtime.Goexit} {
 		everywhere(t, func(t *testing.T, s *scene) {
-			tr := &trail{}
-			seen := newObject(t, s, ds.Type, &desk{}, activeobject.Intercept(ticking(tr, "a")))
+			tr := &journal{}
+			seen := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(ticking(tr, "a")))
 			plain := newObject(t, s, ds.Type, &desk{})
-			b := newObject(t, s, ds.Type, &desk{}, activeobject.Intercept(ticking(tr, "outer"), activeobject.Interceptor{
+			b := newObject(t, s, ds.Type, &desk{}, activeobject.Interceptors(ticking(tr, "outer"), activeobject.Interceptor{
 				Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 					fail()
 					return ctx, nil
@@ -350,7 +350,7 @@ func TestDoneIsCalledOnceForEachArrivalWhateverRaces(t *testing.T) {
 		var mu sync.Mutex
 		queued, done := 0, 0
 		count := func(n *int) { mu.Lock(); *n++; mu.Unlock() }
-		counting := activeobject.Intercept(activeobject.Interceptor{
+		counting := activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 				count(&queued)
 				runtime.Gosched()
@@ -411,7 +411,7 @@ func TestRunIsInsideTheObjectThatItsRequestIsRequeuedTo(t *testing.T) {
 		a := newObject(t, s, ds.Type, &desk{})
 		var b *activeobject.Object[desk]
 		found := make(chan error, 1)
-		b = newObject(t, s, ds.Type, &desk{open: true}, activeobject.Intercept(activeobject.Interceptor{
+		b = newObject(t, s, ds.Type, &desk{open: true}, activeobject.Interceptors(activeobject.Interceptor{
 			Run: func(ctx context.Context, r activeobject.Intercepted, body func() error) error {
 				if r.Operation == "wait" {
 					_, err := ds.do.Call(ctx, b, answers(1))

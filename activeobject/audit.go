@@ -48,10 +48,10 @@ func (a *Audit) diff(before, after string) string {
 	return "before: " + before + "\nafter: " + after
 }
 
-// askTwice evaluates a guard twice: that of the operation, or of one request with the body. It
+// evaluateTwice evaluates a guard twice: that of the operation, or of one request with the body. It
 // returns an error if the state changes or the results differ.
-func (h *host[T]) askTwice(op int, body engine.Body, ask func() (falsePart string)) (falsePart string, err error) {
-	a, d := h.class.audit, h.class.rule(op)
+func (h *host[T]) evaluateTwice(op int, body engine.Body, ask func() (falsePart string)) (falsePart string, err error) {
+	a, d := h.config.audit, h.config.rule(op)
 	e := &ImpureError{Object: h.Name(), Operation: d.Name, Guard: d.Guard}
 	if in, ok := carried[T](body); ok {
 		e.Guard = in.arg.guard.Name()
@@ -64,7 +64,7 @@ func (h *host[T]) askTwice(op int, body engine.Body, ask func() (falsePart strin
 	case before != after:
 		e.Problem, e.Diff = "it changed the state", a.diff(before, after)
 	case falsePart != second && d.Looks&guards.AtTime == 0: // or else its time may have come in between
-		e.Problem = fmt.Sprintf("asked twice about the same state, it said %s and then %s", said(falsePart), said(second))
+		e.Problem = fmt.Sprintf("evaluated twice over the same state, it said %s and then %s", said(falsePart), said(second))
 	default:
 		return falsePart, nil
 	}
@@ -81,7 +81,7 @@ func said(falsePart string) string {
 
 // applyAudited runs the body of a function, and finds out whether it changes the state.
 func (c *request) applyAudited(t turn, ctx context.Context) error {
-	a := t.o.class.audit
+	a := t.o.config.audit
 	state := t.o.box.Host().(interface{ shown() any }).shown()
 	before := a.Fingerprint(state)
 	err := c.apply(t.in, t.o, ctx)

@@ -20,9 +20,9 @@ type pigeonhole struct {
 
 var (
 	pigeonholes = activeobject.NewType[pigeonhole]("pigeonhole")
-	fill        = activeobject.Entry(pigeonholes, "fill", activeobject.Put(func(s *pigeonhole, v int64) { s.full, s.v = true, v })).
+	fill        = activeobject.Entry(pigeonholes, "fill", activeobject.Arg(func(s *pigeonhole, v int64) { s.full, s.v = true, v })).
 			When("empty", func(s *pigeonhole) bool { return !s.full })
-	takeOut = activeobject.Entry(pigeonholes, "takeOut", activeobject.Get(func(s *pigeonhole) int64 { s.full = false; return s.v })).
+	takeOut = activeobject.Entry(pigeonholes, "takeOut", activeobject.Result(func(s *pigeonhole) int64 { s.full = false; return s.v })).
 		When("full", func(s *pigeonhole) bool { return s.full })
 )
 
@@ -41,7 +41,7 @@ func BenchmarkSelect(b *testing.B) {
 		for i := range k {
 			channels[i] = make(chan int64, 1)
 			objects[i] = activeobject.Must(activeobject.New(system, pigeonholes, &pigeonhole{}))
-			takes[i] = takeOut.Case(objects[i], None{})
+			takes[i] = takeOut.Case(objects[i], nil)
 			cases[i] = takes[i]
 		}
 		receive := func() int64 {
@@ -132,7 +132,7 @@ func BenchmarkSelect(b *testing.B) {
 					if _, err := fill.Call(ctx, objects[i%k], int64(i)); err != nil {
 						b.Fatal(err)
 					}
-					takeOut.Call(ctx, answers, None{})
+					takeOut.Call(ctx, answers, nil)
 				}
 				check(sum, n)
 			}})
@@ -200,10 +200,10 @@ type queueing struct {
 
 var (
 	queueings = activeobject.NewType[queueing]("queueing")
-	turn      = activeobject.Entry(queueings, "turn", activeobject.Put(func(q *queueing, _ int64) { q.tokens--; q.served++ })).
+	turn      = activeobject.Entry(queueings, "turn", activeobject.Arg(func(q *queueing, _ int64) { q.tokens--; q.served++ })).
 			When("a token", func(q *queueing) bool { return q.tokens > 0 })
-	grant    = activeobject.Procedure(queueings, "grant", activeobject.Do(func(q *queueing) { q.tokens++ }))
-	servings = activeobject.Function(queueings, "served", activeobject.Get(func(q *queueing) int { return q.served }))
+	grant    = activeobject.Procedure(queueings, "grant", activeobject.Plain(func(q *queueing) { q.tokens++ }))
+	servings = activeobject.Function(queueings, "served", activeobject.Result(func(q *queueing) int { return q.served }))
 )
 
 // One admission with n waiting: a request arrives, and the one that the policy
@@ -218,7 +218,7 @@ func BenchmarkPolicy(b *testing.B) {
 		contexts[i] = activeobject.WithPriority(c, mixed)
 	}
 	arrange := func(b *testing.B, n int, o activeobject.Option) func(n int) {
-		system := actor.NewSystem(actor.WithLogger(quiet))
+		system := actor.NewSystem(actor.Logger(quiet))
 		b.Cleanup(func() { system.Close(ctx) })
 		object := activeobject.Must(activeobject.New(system, queueings, &queueing{}, o))
 		made, want := 0, 0
@@ -236,12 +236,12 @@ func BenchmarkPolicy(b *testing.B) {
 		return func(n int) {
 			for range n {
 				arrive()
-				if _, err := grant.Call(ctx, object, None{}); err != nil {
+				if _, err := grant.Call(ctx, object, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
 			want += n
-			if got, err := servings.Call(ctx, object, None{}); err != nil || got != want {
+			if got, err := servings.Call(ctx, object, nil); err != nil || got != want {
 				b.Fatalf("%d served (%v), want %d", got, err, want)
 			}
 		}
@@ -252,15 +252,15 @@ func BenchmarkPolicy(b *testing.B) {
 		most   int
 	}{
 		{"arrival", activeobject.ByArrival(), 100_000},
-		{"rotating", activeobject.Rotating(), 100_000},
-		{"lifo", activeobject.LIFO(), 100_000},
+		{"rotating", activeobject.ByRotation(), 100_000},
+		{"lifo", activeobject.ByLatest(), 100_000},
 		{"priority", activeobject.ByPriority(), 100_000},
 		{"deadline", activeobject.ByDeadline(), 100_000},
-		{"ordered", activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+		{"ordered", activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 			return a.Argument.(int64)%1000 < b.Argument.(int64)%1000
 		}), 100_000},
 		// Linear by nature: it is shown all that may start.
-		{"choosing", activeobject.Choosing(func(eligible []*activeobject.Candidate) int { return len(eligible) / 2 }), 1000},
+		{"choosing", activeobject.ByChoice(func(eligible []*activeobject.Candidate) int { return len(eligible) / 2 }), 1000},
 	} {
 		for n := 10; n <= p.most; n *= 100 {
 			b.Run(fmt.Sprintf("%s/%d", p.name, n), func(b *testing.B) {

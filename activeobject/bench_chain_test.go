@@ -21,7 +21,7 @@ import (
 // draws the edge, searches, and erases the edge.
 func BenchmarkChain(b *testing.B) {
 	ps := newPlaces()
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	b.Cleanup(func() { system.Close(background) })
 	at := func(options ...activeobject.Option) *activeobject.Object[place] {
 		return activeobject.Must(activeobject.New(system, ps.Type, &place{}, options...))
@@ -36,10 +36,10 @@ func BenchmarkChain(b *testing.B) {
 	}
 	touches := func(n int) visit {
 		return func(ctx context.Context) error {
-			target := at(activeobject.Dedicated())
+			target := at(activeobject.DedicatedThread())
 			defer target.Stop()
 			for range n {
-				if _, err := ps.touch.Call(ctx, target, None{}); err != nil {
+				if _, err := ps.touch.Call(ctx, target, nil); err != nil {
 					return err
 				}
 			}

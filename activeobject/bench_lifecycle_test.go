@@ -12,15 +12,15 @@ import (
 // A restart neither fails nor moves those that wait; it costs one question per guard
 // that is waited for, however many wait for it.
 func BenchmarkRestart(b *testing.B) {
-	for name, waiters := range map[string]int{"nobody waits": 0, "10000 wait": 10000} {
+	for name, waiters := range map[string]int{"none waits": 0, "10000 wait": 10000} {
 		b.Run(name, func(b *testing.B) {
 			ls := newLanterns()
-			system := actor.NewSystem(actor.WithLogger(quiet))
+			system := actor.NewSystem(actor.Logger(quiet))
 			defer system.Close(background)
 			made := make(chan None, 1)
 			o := activeobject.Must(activeobject.NewFrom(system, ls.Type, func() (*lantern, error) {
 				select {
-				case made <- None{}:
+				case made <- nil:
 				default:
 				}
 				return &lantern{}, nil
@@ -34,7 +34,7 @@ func BenchmarkRestart(b *testing.B) {
 			for b.Loop() {
 				process.SendSystemMessage(pid, &proto.Restart{})
 				<-made
-				if _, err := ls.made.Call(background, o, None{}); err != nil { // it goes on
+				if _, err := ls.made.Call(background, o, nil); err != nil { // it goes on
 					b.Fatal(err)
 				}
 			}

@@ -59,7 +59,7 @@ func sumOf(b testing.TB, system *actor.System, pid *actor.PID) int64 {
 }
 
 func newMessageSystem(b testing.TB) *actor.System {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	b.Cleanup(func() { system.Close(context.Background()) })
 	return system
 }
@@ -235,7 +235,7 @@ func BenchmarkSpawn(b *testing.B) {
 		b.ReportMetric(median(bytes), "B/object")
 	}
 	objects := func(b *testing.B, addressed bool) (c cost) {
-		system := actor.NewSystem(actor.WithLogger(quiet))
+		system := actor.NewSystem(actor.Logger(quiet))
 		defer system.Close(context.Background())
 		root := system.Actors().Root
 		all := make([]*activeobject.Object[tally], many)
@@ -254,7 +254,7 @@ func BenchmarkSpawn(b *testing.B) {
 				bump.Call(context.Background(), all[i], 1)
 			}
 		}, func() bool {
-			n, _ := sum.Call(context.Background(), all[many-1], activeobject.None{})
+			n, _ := sum.Call(context.Background(), all[many-1], nil)
 			return n == 1
 		}, func(i int) {
 			stopped := all[i].Stop()
@@ -272,7 +272,7 @@ func BenchmarkSpawn(b *testing.B) {
 		})
 	}
 	plains := func(b *testing.B) (c cost) {
-		system := actor.NewSystem(actor.WithLogger(quiet))
+		system := actor.NewSystem(actor.Logger(quiet))
 		defer system.Close(context.Background())
 		root := system.Actors().Root
 		pids := make([]*actor.PID, many)

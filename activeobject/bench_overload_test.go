@@ -19,29 +19,29 @@ func newSluices() sluices {
 	typ := activeobject.NewType[int]("sluice")
 	return sluices{
 		typ,
-		activeobject.Procedure(typ, "fill", activeobject.Do(func(level *int) { *level++ })),
-		activeobject.Entry(typ, "drain", activeobject.Do(func(*int) {})).When("open", func(*int) bool { return false }),
+		activeobject.Procedure(typ, "fill", activeobject.Plain(func(level *int) { *level++ })),
+		activeobject.Entry(typ, "drain", activeobject.Plain(func(*int) {})).When("open", func(*int) bool { return false }),
 	}
 }
 
-// crowd are callers that wait at an object.
-type crowd struct {
+// roomWaiters are callers that wait at an object, most of them for room.
+type roomWaiters struct {
 	o      *activeobject.Object[int]
 	cancel []context.CancelFunc // of each caller
 	left   []chan time.Time     // when each has left
 }
 
-// newCrowd makes an object at which n callers wait: for room, but for the first 100, if it
+// newRoomWaiters makes an object at which n callers wait: for room, but for the first 100, if it
 // is bounded.
-func newCrowd(b *testing.B, ss sluices, n int, options ...activeobject.Option) *crowd {
-	system := actor.NewSystem(actor.WithLogger(quiet))
-	c := &crowd{o: activeobject.Must(activeobject.New(system, ss.Type, new(int), options...))}
+func newRoomWaiters(b *testing.B, ss sluices, n int, options ...activeobject.Option) *roomWaiters {
+	system := actor.NewSystem(actor.Logger(quiet))
+	c := &roomWaiters{o: activeobject.Must(activeobject.New(system, ss.Type, new(int), options...))}
 	for range n {
 		ctx, cancel := context.WithCancel(background)
 		left := make(chan time.Time, 1)
 		c.cancel, c.left = append(c.cancel, cancel), append(c.left, left)
 		go func() {
-			ss.drain.Call(ctx, c.o, None{})
+			ss.drain.Call(ctx, c.o, nil)
 			left <- time.Now()
 		}()
 	}
@@ -59,7 +59,7 @@ func newCrowd(b *testing.B, ss sluices, n int, options ...activeobject.Option) *
 
 // late has the callers leave in the course of a second, in an order that is not that of
 // their arrival, and returns how long after its time the last of all did.
-func (c *crowd) late() (worst time.Duration) {
+func (c *roomWaiters) late() (worst time.Duration) {
 	n := len(c.cancel)
 	from := time.Now().Add(100 * time.Millisecond)
 	due := make([]time.Time, n)
@@ -73,18 +73,18 @@ func (c *crowd) late() (worst time.Duration) {
 	return worst
 }
 
-var roomFor100 = activeobject.Bounded(100, activeobject.Wait)
+var roomFor100 = activeobject.Bound(100, activeobject.Wait)
 
 // A call passes while 10, or 20 000, wait for room: "×few" is the second by the first, and
 // at most 2.
 func BenchmarkPassingThoseThatWaitForRoom(b *testing.B) {
 	ss := newSluices()
-	few, many := newCrowd(b, ss, 110, roomFor100), newCrowd(b, ss, 20_100, roomFor100)
-	each := func(c *crowd) float64 {
+	few, many := newRoomWaiters(b, ss, 110, roomFor100), newRoomWaiters(b, ss, 20_100, roomFor100)
+	each := func(c *roomWaiters) float64 {
 		const calls = 1000
 		start := time.Now()
 		for range calls {
-			if _, err := ss.fill.Call(background, c.o, None{}); err != nil {
+			if _, err := ss.fill.Call(background, c.o, nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -107,7 +107,7 @@ func BenchmarkDeadlinesOfThoseThatWaitForRoom(b *testing.B) {
 	ss := newSluices()
 	var bounded, unbounded []float64
 	late := func(options ...activeobject.Option) float64 {
-		c := newCrowd(b, ss, 20_000, options...)
+		c := newRoomWaiters(b, ss, 20_000, options...)
 		stop, stopped := make(chan None), make(chan None)
 		go func() {
 			defer close(stopped)
@@ -116,7 +116,7 @@ func BenchmarkDeadlinesOfThoseThatWaitForRoom(b *testing.B) {
 				case <-stop:
 					return
 				case <-time.After(100 * time.Microsecond):
-					ss.fill.Call(background, c.o, None{})
+					ss.fill.Call(background, c.o, nil)
 				}
 			}
 		}()
@@ -134,14 +134,14 @@ func BenchmarkDeadlinesOfThoseThatWaitForRoom(b *testing.B) {
 // most 10 MB and 0.1 s.
 func BenchmarkExplainingIdleObjects(b *testing.B) {
 	ss := newSluices()
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(background)
 	var o *activeobject.Object[int]
 	for range 100_000 {
 		o = activeobject.Must(activeobject.New(system, ss.Type, new(int)))
-		ss.fill.Call(background, o, None{})
+		ss.fill.Call(background, o, nil)
 	}
-	ss.drain.Send(background, o, None{})
+	ss.drain.Send(background, o, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if busy := system.Explain(); len(busy) != 1 {

@@ -49,7 +49,7 @@ var (
 	tallies  = activeobject.NewType[tally]("tally")
 	bump     = activeobject.Procedure(tallies, "bump", (*tally).Add)
 	addOpen  = activeobject.Entry(tallies, "add", (*tally).Add).When("open", (*tally).Open)
-	sum      = activeobject.Function(tallies, "sum", activeobject.Get((*tally).Sum))
+	sum      = activeobject.Function(tallies, "sum", activeobject.Result((*tally).Sum))
 	reach    = activeobject.Entry(tallies, "reach", (*tally).Pass).WhenArg("reached", (*tally).Reaches)
 	positive = [3]*activeobject.Operation[tally, int64, int64]{
 		activeobject.Entry(tallies, "positive 0", (*tally).Pass).When("positive", (*tally).Open),
@@ -71,7 +71,7 @@ func newTally(b testing.TB, state tally, options ...activeobject.Option) *active
 
 func checkSum(b testing.TB, o *activeobject.Object[tally], want int64) {
 	b.Helper()
-	if got, err := sum.Call(context.Background(), o, activeobject.None{}); err != nil || got != want {
+	if got, err := sum.Call(context.Background(), o, nil); err != nil || got != want {
 		b.Fatalf("sum is %d (%v), want %d", got, err, want)
 	}
 }
@@ -281,21 +281,21 @@ func BenchmarkTicket(b *testing.B) {
 		})
 	}
 	run("ready", func(o *activeobject.Object[turns]) (int64, error) {
-		even.Send(ctx, o, activeobject.None{}).Await(ctx)
-		return odd.Send(ctx, o, activeobject.None{}).Await(ctx)
+		even.Send(ctx, o, nil).Await(ctx)
+		return odd.Send(ctx, o, nil).Await(ctx)
 	}, func(o *activeobject.Object[turns]) (int64, error) {
-		t := even.Begin(ctx, o, activeobject.None{})
+		t := even.Begin(ctx, o, nil)
 		t.Await(ctx)
-		t = odd.Begin(ctx, o, activeobject.None{})
+		t = odd.Begin(ctx, o, nil)
 		return t.Await(ctx)
 	})
 	run("waiting", func(o *activeobject.Object[turns]) (int64, error) {
-		f := odd.Send(ctx, o, activeobject.None{})
-		even.Call(ctx, o, activeobject.None{})
+		f := odd.Send(ctx, o, nil)
+		even.Call(ctx, o, nil)
 		return f.Await(ctx)
 	}, func(o *activeobject.Object[turns]) (int64, error) {
-		t := odd.Begin(ctx, o, activeobject.None{})
-		even.Call(ctx, o, activeobject.None{})
+		t := odd.Begin(ctx, o, nil)
+		even.Call(ctx, o, nil)
 		return t.Await(ctx)
 	})
 	b.Run("waiting-against-mutex", func(b *testing.B) {
@@ -309,15 +309,15 @@ func BenchmarkTicket(b *testing.B) {
 			for range n {
 				for range 2 {
 					mu.Lock()
-					t.Step(activeobject.None{})
+					t.Step(nil)
 					mu.Unlock()
 				}
 			}
 		}}, side{"ticket", func(n int) {
 			o := activeobject.Must(activeobject.New(system, turnsType, &turns{}))
 			for range n {
-				t := odd.Begin(ctx, o, activeobject.None{})
-				even.Call(ctx, o, activeobject.None{})
+				t := odd.Begin(ctx, o, nil)
+				even.Call(ctx, o, nil)
 				t.Await(ctx)
 			}
 			o.Stop()
@@ -423,12 +423,12 @@ func BenchmarkPingPong(b *testing.B) {
 				for _, op := range []*activeobject.Operation[turns, activeobject.None, int64]{even, odd} {
 					wg.Go(func() {
 						for range n {
-							op.Call(ctx, o, activeobject.None{})
+							op.Call(ctx, o, nil)
 						}
 					})
 				}
 				wg.Wait()
-				if last, _ := even.Call(ctx, o, activeobject.None{}); last != int64(2*n+1) {
+				if last, _ := even.Call(ctx, o, nil); last != int64(2*n+1) {
 					b.Fatalf("%d turns, want %d", last, 2*n+1)
 				}
 				o.Stop()
@@ -620,7 +620,7 @@ func BenchmarkMemory(b *testing.B) {
 	system.Actors() // the actor system's own memory is not the objects'
 	type small struct{ n int64 }
 	smalls := activeobject.NewType[small]("small")
-	activeobject.Procedure(smalls, "touch", activeobject.Do(func(s *small) { s.n++ }))
+	activeobject.Procedure(smalls, "touch", activeobject.Plain(func(s *small) { s.n++ }))
 	kept := make([]*activeobject.Object[small], objects)
 	states := make([]small, objects)
 	for b.Loop() {

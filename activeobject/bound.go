@@ -24,14 +24,14 @@ const (
 // Bound returns how many requests may wait at the object, and what happens to one too many;
 // bounded is false if any number may. Its operations may have bounds of their own.
 func (o *Object[T]) Bound() (n int, overflow Overflow, bounded bool) {
-	b := o.class.config.Rules.Bound
+	b := o.config.engine.Rules.Bound
 	return b.Max, b.Overflow, b.Overflow != mailbox.Unbounded
 }
 
-// Bounded lets no more than n requests wait for the operation at one object;
-// otherwise it is like the option Bounded. It returns the operation, and panics if
+// Bound lets no more than n requests wait for the operation at one object;
+// otherwise it is like the option Bound. It returns the operation, and panics if
 // the bound is negative or the overflow none of Refuse, DropOldest and Wait.
-func (op *Operation[T, A, R]) Bounded(n int, overflow Overflow) *Operation[T, A, R] {
+func (op *Operation[T, A, R]) Bound(n int, overflow Overflow) *Operation[T, A, R] {
 	op.info.boundBy(n, overflow)
 	return op
 }

@@ -20,11 +20,11 @@ import (
 func bounds(n int, overflow activeobject.Overflow) map[bool]func() (ledgers, []activeobject.Option) {
 	return map[bool]func() (ledgers, []activeobject.Option){
 		false: func() (ledgers, []activeobject.Option) {
-			return newLedgers(), []activeobject.Option{activeobject.Bounded(n, overflow)}
+			return newLedgers(), []activeobject.Option{activeobject.Bound(n, overflow)}
 		},
 		true: func() (ledgers, []activeobject.Option) {
 			l := newLedgers()
-			l.a.Bounded(n, overflow)
+			l.a.Bound(n, overflow)
 			return l, nil
 		},
 	}
@@ -54,29 +54,29 @@ func TestAFullQueueRefusesOneMore(t *testing.T) {
 			_, err = ticket.Await(background)
 			requireFull(t, err, entry, false, 2)
 			if entry {
-				results["b6"] = l.queue(t, o, wish{who: "b6"})["b6"]
+				results["b6"] = l.queue(t, o, wish{name: "b6"})["b6"]
 			}
 			require.Equal(t, 2, l.a.Waiting(o))
 			release()
 			for _, c := range results {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			log, _ := l.read.Call(background, o, None{})
-			require.Equal(t, len(results), len(log), "who was refused never ran: %v", log)
+			log, _ := l.read.Call(background, o, nil)
+			require.Equal(t, len(results), len(log), "a request that was refused never ran: %v", log)
 		})
 	}
 }
 
-// Requests that arrive before it is decided which one starts are let in until then. If there are too
+// Requests that arrive before it is decided which one starts are admitted until then. If there are too
 // many then, the latest are refused before the body has run.
 func TestABoundHoldsBehindARequestThatWaitedForItsThread(t *testing.T) {
-	typ := activeobject.NewType[None]("slow")
-	work := activeobject.ProcedureCtx(typ, "work", func(_ *None, ctx context.Context, leave chan None) (None, error) {
+	typ := activeobject.NewType[struct{}]("slow")
+	work := activeobject.ProcedureCtx(typ, "work", func(_ *struct{}, ctx context.Context, leave chan None) (None, error) {
 		<-leave
-		return None{}, nil
-	}).Bounded(3, activeobject.Refuse)
+		return nil, nil
+	}).Bound(3, activeobject.Refuse)
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, typ, &None{})
+		o := newObject(t, s, typ, new(struct{}))
 		leave := make(chan None)
 		ended := make(chan outcome[None], 6)
 		for range 6 {
@@ -111,7 +111,7 @@ func TestAFullQueueDropsItsOldest(t *testing.T) {
 			release()
 			require.NoError(t, soon(t, s.system, results["a3"]).err)
 			require.NoError(t, soon(t, s.system, results["a4"]).err)
-			log, _ := l.read.Call(background, o, None{})
+			log, _ := l.read.Call(background, o, nil)
 			require.Equal(t, []string{"a3", "a4"}, log, "what was dropped never ran")
 		})
 	}
@@ -123,9 +123,9 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 		everywhere(t, func(t *testing.T, s *scene) {
 			o := newObject(t, s, l.Type, &ledger{}, options...)
 			release := braked(t, s, o, l.hold)
-			results := l.queue(t, o, wish{who: "a1"})
-			for i, who := range []string{"a2", "a3", "a4"} {
-				results[who] = calling(background, o, l.a, who)
+			results := l.queue(t, o, wish{name: "a1"})
+			for i, name := range []string{"a2", "a3", "a4"} {
+				results[name] = calling(background, o, l.a, name)
 				waiting(t, o, l.a, i+2)
 			}
 			ctx, cancel := context.WithCancel(background)
@@ -157,16 +157,16 @@ func TestACallWaitsOutsideOfAFullQueueUntilThereIsRoom(t *testing.T) {
 			for _, c := range results {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			log, _ := l.read.Call(background, o, None{})
+			log, _ := l.read.Call(background, o, nil)
 			require.Equal(t, []string{"a1", "a2", "a3", "a4"}, log, "in order")
 		})
 	}
 }
 
-func TestWhoWaitsForRoomIsToldOfTheStop(t *testing.T) {
+func TestACallThatWaitsForRoomFailsOnStop(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bounded(0, activeobject.Wait))
+		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bound(0, activeobject.Wait))
 		release := braked(t, s, o, l.hold)
 		outside := calling(background, o, l.a, "a1")
 		waiting(t, o, l.a, 1)
@@ -182,8 +182,8 @@ func TestATellThatIsTurnedAwayIsLogged(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		h := &recorder{}
-		s.system = newSystem(t, actor.WithLogger(h.logger()))
-		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bounded(0, activeobject.Wait))
+		s.system = newSystem(t, actor.Logger(h.logger()))
+		o := newObject(t, s, l.Type, &ledger{}, activeobject.Bound(0, activeobject.Wait))
 		release := braked(t, s, o, l.hold)
 		if err := l.a.Tell(background, o, "a1"); err != nil {
 			require.ErrorIs(t, err, activeobject.ErrFull)
@@ -191,7 +191,7 @@ func TestATellThatIsTurnedAwayIsLogged(t *testing.T) {
 			eventually(t, "it is logged", func() bool { return h.count("waiting queue is full") == 1 })
 		}
 		release()
-		log, _ := l.read.Call(background, o, None{})
+		log, _ := l.read.Call(background, o, nil)
 		require.Empty(t, log)
 	})
 }
@@ -200,8 +200,8 @@ func TestARequestThatCanStartAtOnceIsNeverTurnedAway(t *testing.T) {
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
 		ts := newTanks()
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(2, overflow))
-			waits := []<-chan outcome[int]{calling(background, o, ts.drain, None{}), calling(background, o, ts.drain, None{})}
+			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(2, overflow))
+			waits := []<-chan outcome[int]{calling(background, o, ts.drain, nil), calling(background, o, ts.drain, nil)}
 			waiting(t, o, ts.drain, 2)
 			for range 100 { // the queue is full, and these do not need it
 				_, err := ts.fill.Call(background, o, 0)
@@ -221,11 +221,11 @@ func TestARequestThatCanStartAtOnceIsNeverTurnedAway(t *testing.T) {
 }
 
 // A request that waits for room is admitted without it when it can start at once.
-func TestWhoWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
+func TestACallThatWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, activeobject.Wait))
-		drained := calling(background, o, ts.drain, None{})
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(1, activeobject.Wait))
+		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, o, ts.hold)
 		filled := calling(background, o, ts.fill, 1)
@@ -240,20 +240,20 @@ func TestWhoWaitsForRoomStartsWhenItNeedsNone(t *testing.T) {
 func TestABoundOfAnOperationThatMakesNoSenseIsAPanicThatHelps(t *testing.T) {
 	l := newLedgers()
 	require.PanicsWithValue(t, `activeobject: procedure "a" of type "ledger" gets the bound -1: it must not be negative`, func() {
-		l.a.Bounded(-1, activeobject.Refuse)
+		l.a.Bound(-1, activeobject.Refuse)
 	})
 	for _, overflow := range []activeobject.Overflow{0, activeobject.Wait + 1} {
-		require.Panics(t, func() { l.a.Bounded(1, overflow) })
+		require.Panics(t, func() { l.a.Bound(1, overflow) })
 	}
 	activeobject.Must(activeobject.New(newSystem(t), l.Type, &ledger{}))
-	require.Panics(t, func() { l.a.Bounded(1, activeobject.Refuse) }, "too late")
+	require.Panics(t, func() { l.a.Bound(1, activeobject.Refuse) }, "too late")
 }
 
 func TestUnboundedTakesTheBoundOfTheTypeBack(t *testing.T) {
 	l := newLedgers()
-	l.Type.Default(activeobject.Bounded(0, activeobject.Refuse))
+	l.Type.Default(activeobject.Bound(0, activeobject.Refuse))
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, l.Type, &ledger{}, activeobject.Unbounded())
+		o := newObject(t, s, l.Type, &ledger{}, activeobject.NoBound())
 		release := braked(t, s, o, l.hold)
 		results := l.queue(t, o, wishes("a1", "b2")...)
 		release()
@@ -265,12 +265,12 @@ func TestUnboundedTakesTheBoundOfTheTypeBack(t *testing.T) {
 
 // Ten thousand senders at a bounded object that is busy: each is told at once, and
 // what is kept is no more than the bound.
-func TestAnOverloadIsRefusedInBoundedMemoryAndNobodyIsLost(t *testing.T) {
+func TestAnOverloadIsRefusedInBoundedMemoryAndNoRequestIsLost(t *testing.T) {
 	const senders, bound = 10_000, 100
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest} {
 		l := newLedgers()
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, l.Type, &ledger{}, activeobject.Bounded(bound, overflow))
+			o := newObject(t, s, l.Type, &ledger{}, activeobject.Bound(bound, overflow))
 			release := braked(t, s, o, l.hold)
 			var full, ran atomic.Int64
 			var all sync.WaitGroup
@@ -295,7 +295,7 @@ func TestAnOverloadIsRefusedInBoundedMemoryAndNobodyIsLost(t *testing.T) {
 			release()
 			all.Wait()
 			require.EqualValues(t, bound, ran.Load())
-			log, _ := l.read.Call(background, o, None{})
+			log, _ := l.read.Call(background, o, nil)
 			require.Len(t, log, bound)
 			require.EqualValues(t, senders-bound, l.a.Stats(o).Refusals)
 		})
@@ -305,10 +305,10 @@ func TestAnOverloadIsRefusedInBoundedMemoryAndNobodyIsLost(t *testing.T) {
 func TestAFullObjectDoesNotSpin(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, activeobject.Wait))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(1, activeobject.Wait))
 		var all []<-chan outcome[int]
 		for i := range 10 {
-			all = append(all, calling(background, o, ts.drain, None{}))
+			all = append(all, calling(background, o, ts.drain, nil))
 			waiting(t, o, ts.drain, i+1)
 		}
 		before := o.Explain().Step
@@ -329,12 +329,12 @@ func TestAFullObjectDoesNotSpin(t *testing.T) {
 // Two Go actors were wedged for eight hours and a half: each told the other
 // something, and both mailboxes were full.
 func TestTwoObjectsThatTellEachOtherIntoFullQueuesDoNotWedge(t *testing.T) {
-	es := newErrands()
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			a := newObject(t, s, es.Type, &errand{}, activeobject.Bounded(1, overflow))
-			b := newObject(t, s, es.Type, &errand{}, activeobject.Bounded(1, overflow))
-			busy := func(at, other *activeobject.Object[errand], here, there chan struct{}) <-chan outcome[None] {
+			a := newObject(t, s, es.Type, &probe{}, activeobject.Bound(1, overflow))
+			b := newObject(t, s, es.Type, &probe{}, activeobject.Bound(1, overflow))
+			busy := func(at, other *activeobject.Object[probe], here, there chan struct{}) <-chan outcome[None] {
 				return calling(background, at, es.run, func(ctx context.Context) error {
 					close(here)
 					<-there // both are busy
@@ -364,13 +364,13 @@ func TestNoBoundConcernsATry(t *testing.T) {
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(1, overflow))
+			o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(1, overflow))
 			release := braked(t, s, o, ts.hold)
 			waits := ts.fill.Send(background, o, 1)
 			waiting(t, o, ts.fill, 1)
 			tries := []<-chan outcome[int]{}
 			for range 3 {
-				tries = append(tries, trying(background, o, ts.drain, None{}))
+				tries = append(tries, trying(background, o, ts.drain, nil))
 			}
 			waiting(t, o, ts.drain, 3)
 			if overflow == activeobject.Refuse {

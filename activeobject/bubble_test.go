@@ -42,18 +42,18 @@ func TestObjectsWorkInsideBubblesAndOutsideInTurn(t *testing.T) {
 	ts, ps := newTanks(), newPlaces()
 	// work makes use of everything that keeps records, and leaves nothing behind.
 	work := func(t *testing.T, wait func()) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
-			system := actor.NewSystem(actor.WithLogger(quiet))
+		for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}} {
+			system := actor.NewSystem(actor.Logger(quiet))
 			o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, options...))
 			var all sync.WaitGroup
 			for _, drain := range ts.entries() {
 				for range 20 {
 					all.Go(func() { // a call that waits takes a record
-						_, err := drain.Call(background, o, None{})
+						_, err := drain.Call(background, o, nil)
 						require.NoError(t, err)
 					})
 				}
-				f := drain.Send(background, o, None{})
+				f := drain.Send(background, o, nil)
 				all.Go(func() {
 					_, err := f.Await(background)
 					require.NoError(t, err)
@@ -67,14 +67,14 @@ func TestObjectsWorkInsideBubblesAndOutsideInTurn(t *testing.T) {
 			require.Equal(t, 42, ts.ran(o))
 
 			ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
-			_, err := ts.drain.Call(ctx, o, None{})
+			_, err := ts.drain.Call(ctx, o, nil)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			_, err = ts.drainCtx.Send(ctx, o, None{}).Await(background)
+			_, err = ts.drainCtx.Send(ctx, o, nil).Await(background)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			cancel()
 
 			other := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, options...))
-			cases := []*activeobject.Case[int]{ts.drain.Case(o, None{}), ts.drainCtx.Case(other, None{})}
+			cases := []*activeobject.Case[int]{ts.drain.Case(o, nil), ts.drainCtx.Case(other, nil)}
 			ctx, cancel = context.WithTimeout(background, 10*time.Millisecond)
 			_, err = activeobject.Select(ctx, cases[0], cases[1])
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -89,10 +89,10 @@ func TestObjectsWorkInsideBubblesAndOutsideInTurn(t *testing.T) {
 			all.Wait()
 
 			p := activeobject.Must(activeobject.New(system, ps.Type, &place{}, options...))
-			_, err = ps.visit.Call(background, p, func(ctx context.Context) error { _, err := ps.touch.Call(ctx, p, None{}); return err })
+			_, err = ps.visit.Call(background, p, func(ctx context.Context) error { _, err := ps.touch.Call(ctx, p, nil); return err })
 			require.ErrorAs(t, err, new(*activeobject.DeadlockError))
 
-			left := ts.drain.Send(background, o, None{})
+			left := ts.drain.Send(background, o, nil)
 			require.NoError(t, system.Close(background))
 			_, err = left.Await(background)
 			require.ErrorIs(t, err, activeobject.ErrStopped)
@@ -113,12 +113,12 @@ func TestBubblesAndTheWorldOutsideAtTheSameTime(t *testing.T) {
 	}
 	ts := newTanks()
 	busy := func(system *actor.System) {
-		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.WithoutFastPath()))
+		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.NoFastPath()))
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
 				for range 100 {
-					ts.drain.Call(background, o, None{})
+					ts.drain.Call(background, o, nil)
 				}
 			})
 			all.Go(func() {
@@ -145,8 +145,8 @@ func TestBubblesAndTheWorldOutsideAtTheSameTime(t *testing.T) {
 func TestASystemInABubbleCanBeAnActorSystemToo(t *testing.T) {
 	ts := newTanks()
 	synctest.Test(t, func(t *testing.T) {
-		system := actor.NewSystem(actor.WithLogger(quiet))
-		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Named("tank")))
+		system := actor.NewSystem(actor.Logger(quiet))
+		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Name("tank")))
 		f := system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "drain"}, time.Hour)
 		synctest.Wait()
 		require.Equal(t, 1, ts.drain.Waiting(o))
@@ -170,7 +170,7 @@ func TestACancelledCallReturnsInNoTime(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		for _, drain := range ts.entries() {
-			done := calling(ctx, o, drain, None{})
+			done := calling(ctx, o, drain, nil)
 			require.ErrorIs(t, (<-done).err, context.DeadlineExceeded)
 			require.Equal(t, time.Minute, time.Since(start), "while a body runs, on and on")
 		}
@@ -182,9 +182,9 @@ func TestACancelledCallReturnsInNoTime(t *testing.T) {
 
 func TestADeadlineIsKeptAcrossRequeuesAndSelections(t *testing.T) {
 	ds := newDesks("desk")
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}} {
 		synctest.Test(t, func(t *testing.T) {
-			system := actor.NewSystem(actor.WithLogger(quiet))
+			system := actor.NewSystem(actor.Logger(quiet))
 			a := activeobject.Must(activeobject.New(system, ds.Type, &desk{open: true}, options...))
 			b := activeobject.Must(activeobject.New(system, ds.Type, &desk{}, options...))
 			for _, to := range []*activeobject.Object[desk]{nil, b} {

@@ -35,16 +35,16 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	w := o.box.Word.Load()
 	switch {
 	case w&^word.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
-	case w.Has(word.Shared) && o.class.typ == op.info.species && ctx.Err() == nil && o.box.Admit(op.info.index):
+	case w.Has(word.Shared) && o.config.typ == op.info.typ && ctx.Err() == nil && o.box.Admit(op.info.index):
 		w = word.Never
 	default:
 		r, _, err = enter(op, ctx, o, arg, calling, nil)
 		return r, err
 	}
-	at := asking
+	at := evaluating
 	defer func() {
 		if at != finished {
-			op.info.caught(&o.core, at, engine.Panicked(recover()), &err)
+			op.info.caught(&o.objectHeader, at, engine.Panicked(recover()), &err)
 		}
 	}()
 	if op.plain != nil {
@@ -70,13 +70,13 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	r, err = op.leaf(o.state, arg)
 	if err != nil {
 		if q, ok := err.(*requeue); ok {
-			at = finished // with the object, which onward gives back
-			r, _, err = onward(op, ctx, o, arg, w, q, calling, nil)
+			at = finished // with the object, which forward gives back
+			r, _, err = forward(op, ctx, o, arg, w, q, calling, nil)
 			return r, err
 		}
 	}
 	at = releasing
-	watched := nobody
+	watched := watchedNone
 	if w != op.info.idle && (op.info.changed || w == word.Never) {
 		// Others wait, or run. If they all wait for one guard, it is at hand.
 		switch {
@@ -85,13 +85,13 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 				at = finished
 				return r, err
 			}
-			watched = unasked
+			watched = watchedUnknown
 		case o.watch == nil:
-			watched = unasked
+			watched = watchedUnknown
 		case o.watch(o.state):
-			watched = open
+			watched = watchedTrue
 		default:
-			watched = closed
+			watched = watchedFalse
 		}
 	}
 	if watched > 0 || !o.box.Word.CompareAndSwap(w|op.info.mark, w) {
@@ -103,13 +103,19 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 
 // What is known of the guards that others wait for.
 const (
-	closed  = iota - 1 // the only one is false
-	nobody             // none: nobody has been waiting
-	open               // the only one holds
-	unasked            // nothing
+	watchedFalse   = iota - 1 // the only one is false
+	watchedNone               // none: nothing has been waiting
+	watchedTrue               // the only one holds
+	watchedUnknown            // nothing
 )
 
-// Try is Call for who does not want to wait: neither for a guard nor behind a
+// Do is Call for the error alone: for an operation without a result.
+func (op *Operation[T, A, R]) Do(ctx context.Context, o *Object[T], arg A) error {
+	_, err := op.Call(ctx, o, arg)
+	return err
+}
+
+// Try is Call for a caller that does not want to wait: neither for a guard nor behind a
 // request that comes first. It may still wait until the object can decide, that
 // is for what runs; so it takes a context. If the request would have to wait it
 // fails with a *RefusedError, which matches ErrRefused and carries the reason. If its
@@ -125,7 +131,11 @@ func (op *Operation[T, A, R]) Try(ctx context.Context, o *Object[T], arg A) (R, 
 // with the context's error. A body that cannot start at once, or that may block,
 // runs on another goroutine.
 func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Future[R] {
-	r, c, err := start(op, ctx, o, arg, sending, nil)
+	return futureOf(start(op, ctx, o, arg, sending, nil))
+}
+
+// futureOf returns the future of what start has returned.
+func futureOf[R any](r R, c *request, err error) Future[R] {
 	if c != nil {
 		return actor.Promised[R](&c.pending)
 	}
@@ -136,7 +146,11 @@ func (op *Operation[T, A, R]) Send(ctx context.Context, o *Object[T], arg A) Fut
 // which costs no allocation if ctx cannot end, whether the request has to wait or
 // not. (A body that takes a context costs that context.)
 func (op *Operation[T, A, R]) Begin(ctx context.Context, o *Object[T], arg A) Ticket[R] {
-	r, c, err := start(op, ctx, o, arg, beginning, nil)
+	return ticketOf(start(op, ctx, o, arg, beginning, nil))
+}
+
+// ticketOf returns the ticket of what start has returned.
+func ticketOf[R any](r R, c *request, err error) Ticket[R] {
 	if c != nil {
 		return actor.Ticketed[R](&c.pending)
 	}
@@ -156,15 +170,15 @@ func (op *Operation[T, A, R]) Tell(ctx context.Context, o *Object[T], arg A) err
 }
 
 // foreign returns the error for an object that does not have the operation.
-func (op *operationInfo) foreign(o *core) error {
-	return &TypeError{Object: o.Name(), Type: o.class.typ.name, Operation: op.name, Declared: op.species.name}
+func (op *operationInfo) foreign(o *objectHeader) error {
+	return &TypeError{Object: o.Name(), Type: o.config.typ.name, Operation: op.name, Declared: op.typ.name}
 }
 
-// mode is how a request is made.
-type mode uint8
+// callMode is how a request is made.
+type callMode uint8
 
 const (
-	calling mode = iota
+	calling callMode = iota
 	trying
 	attempting // trying, for Select
 	selecting  // calling, only if the object is free and the guard holds; for Select
@@ -175,22 +189,22 @@ const (
 )
 
 // tries reports whether the request does not wait.
-func (how mode) tries() bool { return how == trying || how == attempting }
+func (how callMode) tries() bool { return how == trying || how == attempting }
 
 // callState is what there is to say of a request that has come by message, while a goroutine makes
 // it.
 type callState struct {
-	letter
-	posted bool // the request is on its way, or has ended since, and sees to the reply
-	over   bool // its body has returned result and err: see keep
-	result any
-	err    error
+	requestMessage
+	posted   bool // the request is on its way, or has ended since, and sees to the reply
+	returned bool // its body has returned result and err: see keep
+	result   any
+	err      error
 }
 
 // keep keeps what the body of a request that came by message has returned, or that its guard has
-// failed. The goroutine that has run it is about to give the object back, and, serving others, may
-// lend itself to a body that ends it; or the guard has ended it. The reply is due all the same.
-func (s *callState) keep(result any, err error) { s.over, s.result, s.err = true, result, err }
+// failed. The goroutine that has run it is about to give the object back, and may then run, as a
+// helper, a body that ends it; or the guard has ended it. The reply is due all the same.
+func (s *callState) keep(result any, err error) { s.returned, s.result, s.err = true, result, err }
 
 // post notes that the request is about to be handed in, or was not taken. The state may be nil.
 func (s *callState) post(posted bool) {
@@ -202,7 +216,7 @@ func (s *callState) post(posted bool) {
 // How far the goroutine has come that has taken an object.
 const (
 	finished = iota
-	asking
+	evaluating
 	running
 	releasing
 )
@@ -213,7 +227,7 @@ const (
 //
 // (This and the other functions that know the types are no methods, which would be compiled
 // twice.)
-func start[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how mode, s *callState) (R, *request, error) {
+func start[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how callMode, s *callState) (R, *request, error) {
 	w := o.box.Word.Load()
 	if ctx.Err() != nil || w&^word.Parked != op.info.idle || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
 		return enter(op, ctx, o, arg, how, s)
@@ -224,15 +238,15 @@ func start[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T
 // enter is the way of every request that does not find the object idle.
 //
 //go:noinline
-func enter[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how mode, s *callState) (r R, c *request, err error) {
-	if own := op.info.in(&o.core); own != &op.info && own != nil {
+func enter[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, how callMode, s *callState) (r R, c *request, err error) {
+	if own := op.info.in(&o.objectHeader); own != &op.info && own != nil {
 		return start(own.prototype.(*invocation[T, A, R]).op, ctx, o, arg, how, s)
 	}
 	var key func() (key any, equal bool)
 	if op.info.keyed {
 		key = func() (any, bool) { return op.key(arg, false) }
 	}
-	w, taken, err := op.info.take(ctx, &o.core, how, key)
+	w, taken, err := op.info.take(ctx, &o.objectHeader, how, key)
 	switch {
 	case err != nil:
 		return r, nil, err
@@ -247,23 +261,23 @@ func enter[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T
 // is false, has the request wait.
 //
 //go:noinline
-func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, how mode, s *callState) (r R, c *request, err error) {
-	at := asking
+func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, how callMode, s *callState) (r R, c *request, err error) {
+	at := evaluating
 	defer func() {
 		if at != finished {
-			op.info.caught(&o.core, at, engine.Panicked(recover()), &err)
-			if s != nil && at == asking {
+			op.info.caught(&o.objectHeader, at, engine.Panicked(recover()), &err)
+			if s != nil && at == evaluating {
 				s.keep(nil, err)
 			}
 			o.told(how, &err)
 		}
 	}()
 	if op.info.guard != "" {
-		op.info.asked(&o.core, w)
+		op.info.countEvaluation(&o.objectHeader, w)
 		if falsePart := op.evaluate(o.state, arg); falsePart != "" {
 			at = finished
 			if how == trying {
-				return r, nil, op.info.refused(&o.core, falsePart)
+				return r, nil, op.info.refused(&o.objectHeader, falsePart)
 			}
 			return wait(op, ctx, o, arg, falsePart, how, s)
 		}
@@ -273,15 +287,15 @@ func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 	if err != nil {
 		if q, ok := err.(*requeue); ok {
 			at = finished
-			return onward(op, ctx, o, arg, w, q, how, s)
+			return forward(op, ctx, o, arg, w, q, how, s)
 		}
 	}
 	at = releasing
-	if !op.info.gone(&o.core, w) {
+	if !op.info.gone(&o.objectHeader, w) {
 		if s != nil {
 			s.keep(r, err)
 		}
-		release(op, ctx, o, arg, unasked, &at)
+		release(op, ctx, o, arg, watchedUnknown, &at)
 	}
 	at = finished
 	if how == telling {
@@ -294,8 +308,8 @@ func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 // taken the object, and found the guard false; the object is given back.
 //
 //go:noinline
-func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, falsePart string, how mode, s *callState) (r R, c *request, err error) {
-	c = requestOf(op, ctx, &o.core, arg, how, s)
+func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, falsePart string, how callMode, s *callState) (r R, c *request, err error) {
+	c = requestOf(op, ctx, &o.objectHeader, arg, how, s)
 	if c.arrive(ctx, &op.info, falsePart, how, nil, s) {
 		return r, c, nil
 	}
@@ -303,15 +317,15 @@ func wait[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T]
 	return r, nil, err
 }
 
-// onward carries on with a request whose body, run by the calling goroutine, has
+// forward carries on with a request whose body, run by the calling goroutine, has
 // asked for a requeue. The goroutine has the object, in which it found the word w, and
 // it is given back here.
 //
 //go:noinline
-func onward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, q *requeue, how mode, s *callState) (r R, c *request, err error) {
-	c = requestOf(op, ctx, &o.core, arg, how, s)
+func forward[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, q *requeue, how callMode, s *callState) (r R, c *request, err error) {
+	c = requestOf(op, ctx, &o.objectHeader, arg, how, s)
 	var ran engine.Turns
-	if c.onward(ctx, w, q, how, &ran, s) {
+	if c.forward(ctx, w, q, how, &ran, s) {
 		return r, c, nil
 	}
 	r, err = outcome(op, c)
@@ -327,7 +341,7 @@ func release[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 	if op.info.opens != nil {
 		in = &invocation[T, A, R]{op: op, arg: arg}
 	}
-	op.info.giveBack(ctx, in, &o.core, watched, at)
+	op.info.giveBack(ctx, in, &o.objectHeader, watched, at)
 }
 
 // evaluate evaluates the guard, and returns the part of it that is false.
@@ -349,26 +363,26 @@ func (op *Operation[T, A, R]) evaluate(state *T, arg A) (falsePart string) {
 
 // in returns the operation as that of an object: itself, or, if the object's type inherits it,
 // what it is there; or nil.
-func (op *operationInfo) in(o *core) *operationInfo {
-	if o.class.typ == op.species {
+func (op *operationInfo) in(o *objectHeader) *operationInfo {
+	if o.config.typ == op.typ {
 		return op
 	}
 	return op.inheritedBy(o)
 }
 
 // take takes the object for a leaf operation that has not found it idle, if it is free soon, and
-// returns the word that it has found; or word.Never, if it has been let in beside others. Key,
+// returns the word that it has found; or word.Never, if it has been admitted beside others. Key,
 // if it is not nil, computes a key: see checkKey.
-func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func() (any, bool)) (w word.Word, taken bool, err error) {
+func (op *operationInfo) take(ctx context.Context, o *objectHeader, how callMode, key func() (any, bool)) (w word.Word, taken bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, false, err
 	}
 	switch {
-	case o.class.typ != op.species:
+	case o.config.typ != op.typ:
 		return 0, false, op.foreign(o)
 	case how == calling && o.box.Word.Load().Has(word.Shared) && o.box.Admit(op.index):
 		return word.Never, true, nil
-	case o.class.filters != nil || !op.leafed || op.looks&guards.AtWaiting != 0 || op.strays(o, how) || !engine.Tamed(ctx):
+	case o.config.filters != nil || !op.leafed || op.looks&guards.AtWaiting != 0 || op.needsSlowPath(o, how) || !engine.Tamed(ctx):
 		return 0, false, nil
 	}
 	if key != nil {
@@ -393,26 +407,26 @@ func (op *operationInfo) take(ctx context.Context, o *core, how mode, key func()
 	return w, true, nil
 }
 
-// strays reports whether a leaf's request is to keep off the fast path: there may be a line
+// needsSlowPath reports whether a leaf's request is to keep off the fast path: there may be a line
 // to wait in; or the object fans out, and the request is to run on another goroutine.
-func (op *operationInfo) strays(o *core, how mode) bool {
-	if o.class.config.Parallel != nil {
+func (op *operationInfo) needsSlowPath(o *objectHeader, how callMode) bool {
+	if o.config.engine.Parallel != nil {
 		return how >= sending
 	}
 	return op.headOfLine && o.box.Word.Load().Has(word.Recheck)
 }
 
-// asked counts, at an object that counts, that the guard is evaluated for a request that has
+// countEvaluation counts, at an object that counts, that the guard is evaluated for a request that has
 // taken the object, and found the word w.
-func (op *operationInfo) asked(o *core, w word.Word) {
-	if o.class.config.Counted && w != word.Never {
+func (op *operationInfo) countEvaluation(o *objectHeader, w word.Word) {
+	if o.config.engine.Counted && w != word.Never {
 		o.box.Count(op.index, false, 1)
 	}
 }
 
 // gone gives the object back, in which the goroutine found the word w, if nothing has come since, or
-// if it was let in beside others.
-func (op *operationInfo) gone(o *core, w word.Word) bool {
+// if it was admitted beside others.
+func (op *operationInfo) gone(o *objectHeader, w word.Word) bool {
 	if w == word.Never {
 		return o.box.Depart(op.index)
 	}
@@ -420,7 +434,7 @@ func (op *operationInfo) gone(o *core, w word.Word) bool {
 }
 
 // told makes the error of a request that was told, and has been caught, one for the log.
-func (o *core) told(how mode, err *error) {
+func (o *objectHeader) told(how callMode, err *error) {
 	if how == telling {
 		o.unheard(*err)
 		*err = nil
@@ -429,13 +443,13 @@ func (o *core) told(how mode, err *error) {
 
 // refused gives the object back for a request that does not wait for a guard, which is false,
 // and returns its error.
-func (op *operationInfo) refused(o *core, falsePart string) error {
+func (op *operationInfo) refused(o *objectHeader, falsePart string) error {
 	op.putBack(o)
 	return &mailbox.RefusedError{Object: o.Name(), Operation: op.name, Guard: falsePart}
 }
 
 // putBack gives the object back, in which nothing has happened.
-func (op *operationInfo) putBack(o *core) {
+func (op *operationInfo) putBack(o *objectHeader) {
 	l := engine.Leaving{Op: op.index}
 	if !o.box.Look(&l) {
 		o.box.Yield(l)
@@ -444,19 +458,19 @@ func (op *operationInfo) putBack(o *core) {
 
 // giveBack is the part of release that need not know the types. In is the invocation that has run,
 // if that declares what it opens.
-func (op *operationInfo) giveBack(ctx context.Context, in typed, o *core, watched int, at *int) {
+func (op *operationInfo) giveBack(ctx context.Context, in typed, o *objectHeader, watched int, at *int) {
 	l := engine.Leaving{Op: op.index, Changed: op.changed, MayHelp: engine.Outside(ctx)}
 	if in != nil {
 		l.Opens = op.opener(o, in)
 	}
 	switch watched {
-	case open: // and the operation changes the state, so that the scheduler is told that it has ended
+	case watchedTrue: // and the operation changes the state, so that the scheduler is told that it has ended
 		l.Asked = o.box.Watched()
 		l.Open = bits.TrailingZeros64(l.Asked)
 		*at = finished
 		o.box.Yield(l)
 		return
-	case closed:
+	case watchedFalse:
 		l.Asked, l.Open = o.box.Watched(), -1
 	}
 	gone := o.box.Look(&l)
@@ -472,9 +486,9 @@ func (op *operationInfo) giveBack(ctx context.Context, in typed, o *core, watche
 // caught cleans up after a panic or a runtime.Goexit of a goroutine that still
 // has the object. Whatever it was, the object goes on, and the goroutine, which
 // may be dying, serves no other request.
-func (op *operationInfo) caught(o *core, at int, value any, err *error) {
+func (op *operationInfo) caught(o *objectHeader, at int, value any, err *error) {
 	switch {
-	case at == asking:
+	case at == evaluating:
 		*err = op.guardCaught(o, value)
 	case at == running && value == nil:
 		*err = &mailbox.ExitError{Object: o.Name(), Operation: op.name}
@@ -486,12 +500,12 @@ func (op *operationInfo) caught(o *core, at int, value any, err *error) {
 		*err = &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
 		o.failed(op.name, 0, *err)
 	}
-	o.box.Yield(engine.Leaving{Op: op.index, Changed: op.changed && at != asking})
+	o.box.Yield(engine.Leaving{Op: op.index, Changed: op.changed && at != evaluating})
 }
 
 // guardCaught returns the error of a guard that panicked with the value, or, if that is nil, called
 // runtime.Goexit; and reports it.
-func (op *operationInfo) guardCaught(o *core, value any) error {
+func (op *operationInfo) guardCaught(o *objectHeader, value any) error {
 	if value == nil {
 		value = goexit // for what hears of it otherwise than by a result
 	}

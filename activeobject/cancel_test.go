@@ -30,10 +30,10 @@ func newTanks() tanks {
 	drain := func(d *dam) int { d.drain(); d.note("drained"); return len(d.log) }
 	return tanks{
 		Type:     t,
-		drain:    activeobject.Entry(t, "drain", activeobject.Get(drain)).When("wet", (*dam).wet),
+		drain:    activeobject.Entry(t, "drain", activeobject.Result(drain)).When("wet", (*dam).wet),
 		drainCtx: activeobject.EntryCtx(t, "drain-ctx", func(d *dam, _ context.Context, _ None) (int, error) { return drain(d), nil }).When("wet", (*dam).wet),
-		fill:     activeobject.Procedure(t, "fill", activeobject.Put((*dam).fill)),
-		runs:     activeobject.Function(t, "runs", activeobject.Get(func(d *dam) int { return len(d.log) })),
+		fill:     activeobject.Procedure(t, "fill", activeobject.Arg((*dam).fill)),
+		runs:     activeobject.Function(t, "runs", activeobject.Result(func(d *dam) int { return len(d.log) })),
 		hold:     hold(t),
 	}
 }
@@ -43,7 +43,7 @@ func (ts tanks) entries() []*activeobject.Operation[dam, None, int] {
 }
 
 func (ts tanks) ran(o *activeobject.Object[dam]) int {
-	n, _ := ts.runs.Call(background, o, None{})
+	n, _ := ts.runs.Call(background, o, nil)
 	return n
 }
 
@@ -53,11 +53,11 @@ func TestACancelledWaiterLeavesAtOnceAndNeverRuns(t *testing.T) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
 			ctx, cancel := context.WithCancel(background)
-			called := calling(ctx, o, drain, None{})
+			called := calling(ctx, o, drain, nil)
 			waiting(t, o, drain, 1)
-			sent := drain.Send(ctx, o, None{})
+			sent := drain.Send(ctx, o, nil)
 			waiting(t, o, drain, 2)
-			require.NoError(t, drain.Tell(ctx, o, None{}))
+			require.NoError(t, drain.Tell(ctx, o, nil))
 			waiting(t, o, drain, 3)
 			cancel()
 			require.ErrorIs(t, soon(t, s.system, called).err, context.Canceled)
@@ -76,11 +76,11 @@ func TestACancelledWaiterLeavesAtOnceWhileABodyRuns(t *testing.T) {
 			o := newObject(t, s, ts.Type, &dam{level: 10})
 			release := braked(t, s, o, ts.hold)
 			ctx, cancel := context.WithCancel(background)
-			called := calling(ctx, o, drain, None{})
+			called := calling(ctx, o, drain, nil)
 			waiting(t, o, drain, 1)
-			tried := trying(ctx, o, drain, None{})
+			tried := trying(ctx, o, drain, nil)
 			waiting(t, o, drain, 2)
-			sent := drain.Send(ctx, o, None{})
+			sent := drain.Send(ctx, o, nil)
 			waiting(t, o, drain, 3)
 			cancel()
 			require.ErrorIs(t, soon(t, s.system, called).err, context.Canceled)
@@ -101,7 +101,7 @@ func TestADeadlineEndsTheWaitOnTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, time.Hour)
 		defer cancel()
 		start := time.Now()
-		_, err := ts.drain.Call(ctx, o, None{})
+		_, err := ts.drain.Call(ctx, o, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Hour, time.Since(start))
 		require.NoError(t, system.Close(background))
@@ -115,13 +115,13 @@ func TestAContextThatHasEndedNeverRuns(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{level: 10}) // idle and open
-			_, err := drain.Call(over, o, None{})
+			_, err := drain.Call(over, o, nil)
 			require.ErrorIs(t, err, context.Canceled)
-			_, err = drain.Try(over, o, None{})
+			_, err = drain.Try(over, o, nil)
 			require.ErrorIs(t, err, context.Canceled)
-			_, err = drain.Send(over, o, None{}).Await(background)
+			_, err = drain.Send(over, o, nil).Await(background)
 			require.ErrorIs(t, err, context.Canceled)
-			require.ErrorIs(t, drain.Tell(over, o, None{}), context.Canceled)
+			require.ErrorIs(t, drain.Tell(over, o, nil), context.Canceled)
 			require.Zero(t, ts.ran(o))
 		}
 	})
@@ -164,15 +164,15 @@ func TestCancellationRacesWithTheGrant(t *testing.T) {
 	rounds := size(2000, 1000, 300)
 	ways := map[string]func(ctx context.Context, o *activeobject.Object[dam], drain *activeobject.Operation[dam, None, int]) error{
 		"call": func(ctx context.Context, o *activeobject.Object[dam], drain *activeobject.Operation[dam, None, int]) error {
-			_, err := drain.Call(ctx, o, None{})
+			_, err := drain.Call(ctx, o, nil)
 			return err
 		},
 		"send": func(ctx context.Context, o *activeobject.Object[dam], drain *activeobject.Operation[dam, None, int]) error {
-			_, err := drain.Send(ctx, o, None{}).Await(background)
+			_, err := drain.Send(ctx, o, nil).Await(background)
 			return err
 		},
 		"withdraw": func(ctx context.Context, o *activeobject.Object[dam], drain *activeobject.Operation[dam, None, int]) error {
-			f := drain.Send(background, o, None{})
+			f := drain.Send(background, o, nil)
 			var withdrawn atomic.Bool
 			gone := make(chan struct{})
 			context.AfterFunc(ctx, func() { withdrawn.Store(f.Withdraw()); close(gone) })

@@ -38,7 +38,7 @@ func newHatches() hatches {
 		Type: t,
 		// The guard is said to look at waiting counts, so that it is evaluated for all that
 		// wait when another request comes.
-		enter: activeobject.Entry(t, "enter", func(*hatch, *ticket) (None, error) { return None{}, nil }).
+		enter: activeobject.Entry(t, "enter", func(*hatch, *ticket) (None, error) { return nil, nil }).
 			WhenWaiting("counted", func(*hatch) bool { return true }).
 			WhenArg("open", func(h *hatch, t *ticket) bool {
 				if instead := t.instead.Load(); instead != nil {
@@ -46,14 +46,14 @@ func newHatches() hatches {
 				}
 				return h.open != t.contrary
 			}),
-		do: activeobject.Procedure(t, "do", activeobject.Put(func(h *hatch, what func(*hatch)) { what(h) })),
+		do: activeobject.Procedure(t, "do", activeobject.Arg(func(h *hatch, what func(*hatch)) { what(h) })),
 	}
 }
 
 // passing is how the youngest request goes first, and the guards of those that it passes are
 // evaluated, since bypasses are counted.
 func passing(s *scene) []activeobject.Option {
-	return append([]activeobject.Option{activeobject.LIFO(), activeobject.MaxBypass(3)}, s.options...)
+	return append([]activeobject.Option{activeobject.ByLatest(), activeobject.MaxBypass(3)}, s.options...)
 }
 
 // The guard of a request that would be bypassed fails in the decision to start a case, and
@@ -62,7 +62,7 @@ func TestACaseThatCouldNotStartAfterAllLeavesTheOthersTheirChance(t *testing.T) 
 	hs := newHatches()
 	everywhere(t, func(t *testing.T, s *scene) {
 		first, err := activeobject.NewFrom(s.system, hs.Type, func() (*hatch, error) { return &hatch{}, nil },
-			append(passing(s), activeobject.Supervised(proto.NewRestartingStrategy()))...)
+			append(passing(s), activeobject.Supervisor(proto.NewRestartingStrategy()))...)
 		require.NoError(t, err)
 		second := newObject(t, s, hs.Type, &hatch{})
 		bypassed := &ticket{}

@@ -41,10 +41,10 @@ func newLimiters() *limiterType {
 	t := activeobject.NewType[limiter]("limiter")
 	return &limiterType{
 		Type:  t,
-		pass:  activeobject.Entry(t, "pass", activeobject.Put((*limiter).pass)).WhenTime("it is time", (*limiter).ready),
-		await: activeobject.Function(t, "await", activeobject.Do(func(*limiter) {})).WhenTime("it is time to see", (*limiter).ready),
-		reset: activeobject.Procedure(t, "reset", activeobject.Put(func(l *limiter, d time.Duration) { l.next = l.Now().Add(d) })),
-		seen:  activeobject.Function(t, "seen", activeobject.Get(func(l *limiter) []int { return append([]int(nil), l.passed...) })),
+		pass:  activeobject.Entry(t, "pass", activeobject.Arg((*limiter).pass)).WhenTime("it is time", (*limiter).ready),
+		await: activeobject.Function(t, "await", activeobject.Plain(func(*limiter) {})).WhenTime("it is time to see", (*limiter).ready),
+		reset: activeobject.Procedure(t, "reset", activeobject.Arg(func(l *limiter, d time.Duration) { l.next = l.Now().Add(d) })),
+		seen:  activeobject.Function(t, "seen", activeobject.Result(func(l *limiter) []int { return append([]int(nil), l.passed...) })),
 	}
 }
 
@@ -63,7 +63,7 @@ func TestAGuardIsEvaluatedWhenItsTimeHasCome(t *testing.T) {
 			require.NoError(t, (<-c).err)
 			require.Equal(t, time.Duration(n)*time.Minute, time.Since(start))
 		}
-		seen, err := ls.seen.Call(background, o, None{})
+		seen, err := ls.seen.Call(background, o, nil)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2, 3, 4}, seen)
 	})
@@ -78,7 +78,7 @@ func TestTheTimeOfAGuardMayChangeWhileItIsWaitedFor(t *testing.T) {
 			start := time.Now()
 			call := calling(background, o, ls.pass, 1)
 			synctest.Wait()
-			view := calling(background, o, ls.await, None{})
+			view := calling(background, o, ls.await, nil)
 			synctest.Wait()
 			require.Equal(t, 2, ls.pass.Waiting(o)+ls.await.Waiting(o))
 			_, err := ls.reset.Call(background, o, to)
@@ -118,9 +118,9 @@ func TestGuardsOverTimeCanBeCombined(t *testing.T) {
 		ls := newLimiters()
 		seen := guards.When("one has passed", func(l *limiter) bool { return len(l.passed) > 0 })
 		due := guards.WhenTime("due", (*limiter).ready)
-		either := activeobject.Function(ls.Type, "either", activeobject.Do(func(*limiter) {})).Guard(guards.Or(seen, due))
-		both := activeobject.Function(ls.Type, "both", activeobject.Do(func(*limiter) {})).Guard(guards.And(seen, due))
-		at := activeobject.Function(ls.Type, "at", activeobject.Put(func(*limiter, time.Time) {})).
+		either := activeobject.Function(ls.Type, "either", activeobject.Plain(func(*limiter) {})).Guard(guards.Or(seen, due))
+		both := activeobject.Function(ls.Type, "both", activeobject.Plain(func(*limiter) {})).Guard(guards.And(seen, due))
+		at := activeobject.Function(ls.Type, "at", activeobject.Arg(func(*limiter, time.Time) {})).
 			Guard(guards.Of("its time has come", guards.AtArgument|guards.AtTime, func(l *limiter, at time.Time) string {
 				if l.Reached(at) {
 					return ""
@@ -129,7 +129,7 @@ func TestGuardsOverTimeCanBeCombined(t *testing.T) {
 			}))
 		o := newObject(t, s, ls.Type, &limiter{next: time.Now().Add(time.Hour)})
 		start := time.Now()
-		one, two := calling(background, o, either, None{}), calling(background, o, both, None{})
+		one, two := calling(background, o, either, nil), calling(background, o, both, nil)
 		late, early := calling(background, o, at, start.Add(2*time.Hour)), calling(background, o, at, start.Add(time.Minute))
 		require.NoError(t, (<-early).err)
 		require.Equal(t, time.Minute, time.Since(start))
@@ -154,7 +154,7 @@ func TestATimeThatComesDuringTheEvaluationIsNotMissed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				typ, slow := activeobject.NewType[limiter]("limiter"), false
-				pass := activeobject.Entry(typ, "pass", activeobject.Put((*limiter).pass)).WhenTime("it is time", func(l *limiter) bool {
+				pass := activeobject.Entry(typ, "pass", activeobject.Arg((*limiter).pass)).WhenTime("it is time", func(l *limiter) bool {
 					ready := l.ready()
 					if slow { // once: then without the scheduler's mutex
 						slow = false
@@ -162,7 +162,7 @@ func TestATimeThatComesDuringTheEvaluationIsNotMissed(t *testing.T) {
 					}
 					return ready
 				})
-				system := actor.NewSystem(actor.WithLogger(quiet))
+				system := actor.NewSystem(actor.Logger(quiet))
 				l := &limiter{}
 				o := activeobject.Must(activeobject.New(system, typ, l))
 				if waited {
@@ -178,7 +178,7 @@ func TestATimeThatComesDuringTheEvaluationIsNotMissed(t *testing.T) {
 					l.next, slow = time.Now().Add(time.Second), true
 					start := time.Now()
 					ctx, cancel := context.WithTimeout(background, time.Hour)
-					done := async(func() (None, error) { return None{}, way() })
+					done := async(func() (None, error) { return nil, way() })
 					select {
 					case out := <-done:
 						require.NoError(t, out.err, name)
@@ -200,7 +200,7 @@ func TestAnObjectThatHasEndedIsNotWoken(t *testing.T) {
 		type part struct{ of limiter }
 		ls := newLimiters()
 		parts := activeobject.Derive(ls.Type, "part", func(p *part) *limiter { return &p.of })
-		system := actor.NewSystem(actor.WithLogger(quiet))
+		system := actor.NewSystem(actor.Logger(quiet))
 		o := activeobject.Must(activeobject.New(system, parts, &part{limiter{next: time.Now().Add(time.Hour)}}))
 		call := calling(background, o, activeobject.In(parts, ls.pass), 1)
 		synctest.Wait()
@@ -229,7 +229,7 @@ func ExampleClock() {
 	defer system.Close(context.Background())
 
 	limiters := activeobject.NewType[limiter]("limiter")
-	pass := activeobject.Entry(limiters, "pass", activeobject.Put((*limiter).pass)).WhenTime("it is time", (*limiter).ready)
+	pass := activeobject.Entry(limiters, "pass", activeobject.Arg((*limiter).pass)).WhenTime("it is time", (*limiter).ready)
 
 	ctx, o := context.Background(), activeobject.Must(activeobject.New(system, limiters, &limiter{interval: 10 * time.Millisecond}))
 	start := time.Now()

@@ -52,7 +52,7 @@ func TestABodyThatClosesAnObjectWhichWaitsForItIsInACircle(t *testing.T) {
 			"x.visit", "the end of y", "y.visit", "z.visit", "z.visit", "x.visit")
 		require.NoError(t, soon(t, s.system, inZ).err)
 		require.NoError(t, soon(t, s.system, inY).err)
-		_, err := ps.touch.Call(background, y, None{})
+		_, err := ps.touch.Call(background, y, nil)
 		require.NoError(t, err)
 		// Its own object, by way of another one.
 		_, err = ps.visit.Call(background, y, func(ctx context.Context) error {
@@ -81,9 +81,9 @@ func TestABodyThatClosesAnObjectHearsThatItsRestartWaitsForTheBody(t *testing.T)
 	everywhere(t, func(t *testing.T, s *scene) {
 		made := func() (*place, error) { return &place{}, nil }
 		j := newJudge()
-		parent, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Named("parent"), activeobject.Supervised(j))...)
+		parent, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Name("parent"), activeobject.Supervisor(j))...)
 		require.NoError(t, err)
-		child, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Named("child"), activeobject.Under(parent))...)
+		child, err := activeobject.NewFrom(s.system, ps.Type, made, append(s.options, activeobject.Name("child"), activeobject.Parent(parent))...)
 		require.NoError(t, err)
 		x := ps.at(t, s, "x")
 		_, err = ps.visit.Call(background, parent, func(context.Context) error { panic("failed") })

@@ -35,7 +35,7 @@ type Crew interface {
 	Threads(system *actor.System, object actor.Spawner) engine.Threads
 }
 
-func (t *Type[T]) fan(c *Concurrency) *engine.Parallel {
+func (t *Type[T]) parallel(c *Concurrency) *engine.Parallel {
 	return &engine.Parallel{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
 		op := t.op(i)
 		return op.info.leafed && op.info.looks&guards.AtWaiting == 0
@@ -58,9 +58,9 @@ func (s *settings) unsynchronizable(operations []string, argument func(op int) r
 	c := &s.concurrent
 	switch {
 	case s.thread != borrowed:
-		return senseless{[...]string{pooled: "Pooled", dedicated: "Dedicated", given: "On"}[s.thread], "gives an object one thread at a time: a Synchronizer has options of its own"}
+		return senseless{[...]string{pooled: "PooledThreads", dedicated: "DedicatedThread", given: "Dispatcher"}[s.thread], "gives an object one thread at a time: a Synchronizer has options of its own"}
 	case c.OnArrival && c.Crew != nil:
-		return senseless{"Monitor", "gives requests their threads when they arrive, and worker actors get theirs when they start: use the callers' threads, Spawned or On"}
+		return senseless{"Monitor", "gives requests their threads when they arrive, and worker actors get theirs when they start: use the callers' threads, Goroutines or Workers"}
 	case c.Limit < 0:
 		return senseless{"Limit", "is less than 1"}
 	case c.Table == nil:
@@ -93,11 +93,11 @@ func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 	return own.Grown(hidden, func(i, j int) bool { return !all[i].reads() || !all[j].reads() })
 }
 
-// claim returns what an invocation takes up of the scopes of the object's
+// footprint returns what an invocation takes up of the scopes of the object's
 // conflict table; nil if it needs none. If a key or an interval cannot be found out the error
 // is a *KeyError.
-func (op *operationInfo) claim(o *core, in typed) (c *mailbox.Claim, err error) {
-	if !o.class.claims || !o.class.config.Rules.Scoped(op.index) {
+func (op *operationInfo) footprint(o *objectHeader, in typed) (c *mailbox.Claim, err error) {
+	if !o.config.footprints || !o.config.engine.Rules.Scoped(op.index) {
 		return nil, nil
 	}
 	returned := false
@@ -107,7 +107,7 @@ func (op *operationInfo) claim(o *core, in typed) (c *mailbox.Claim, err error) 
 		}
 	}()
 	c = &mailbox.Claim{}
-	if table := &o.class.config.Rules.Conflicts; table.Narrowed(op.index) {
+	if table := &o.config.engine.Rules.Conflicts; table.Narrowed(op.index) {
 		scopes := table.Scopes()
 		c.Extents = make([]guards.Extent, len(scopes))
 		a := in.act(getArgument, nil)
@@ -135,7 +135,7 @@ func (h *host[T]) Clash(scope int, a, b *mailbox.Request) (clash bool, err error
 			value, stack = recover(), debug.Stack()
 		}
 	}()
-	s := &h.class.config.Rules.Conflicts.Scopes()[scope]
+	s := &h.config.engine.Rules.Conflicts.Scopes()[scope]
 	clash = s.Predicate(a.Op, a.Record.(*engine.Request).Body.Argument(), b.Record.(*engine.Request).Body.Argument())
 	returned = true
 	return clash, nil
@@ -143,8 +143,8 @@ func (h *host[T]) Clash(scope int, a, b *mailbox.Request) (clash bool, err error
 
 // clashFailed returns the error of a condition that panicked with the value when it was evaluated
 // for a. A nil value says that it has called runtime.Goexit, as in guardFailed.
-func (o *core) clashFailed(a, b *mailbox.Request, value any, stack []byte) error {
-	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.class.rule(a.Op).Name, With: o.class.rule(b.Op).Name, Value: value, Stack: stack}
+func (o *objectHeader) clashFailed(a, b *mailbox.Request, value any, stack []byte) error {
+	err := &mailbox.ConflictError{Object: o.Name(), Operation: o.config.rule(a.Op).Name, With: o.config.rule(b.Op).Name, Value: value, Stack: stack}
 	if value == nil {
 		err.Value = goexit
 	}

@@ -15,25 +15,25 @@ func TestStartsAreCountedWhollyOrNotAtAll(t *testing.T) {
 	const callers, calls = 8, 100
 	ls := newLevels()
 	everywhere(t, func(t *testing.T, s *scene) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.Counted()}} {
+		for _, options := range [][]activeobject.Option{nil, {activeobject.Counters()}} {
 			o := newObject(t, s, ls.Type, new(int), options...)
 			var all sync.WaitGroup
 			for range callers {
 				all.Go(func() {
 					for range calls {
-						ls.fill.Call(background, o, None{})
-						ls.level.Call(background, o, None{})
-						ls.drain.Call(background, o, None{})
-						ls.touch.Send(background, o, None{}).Await(background)
+						ls.fill.Call(background, o, nil)
+						ls.level.Call(background, o, nil)
+						ls.drain.Call(background, o, nil)
+						ls.touch.Send(background, o, nil).Await(background)
 					}
 				})
 			}
 			done := make(chan None, 1)
-			go func() { all.Wait(); done <- None{} }()
+			go func() { all.Wait(); done <- nil }()
 			soon(t, s.system, done)
 			for _, now := range o.Stats() {
 				if options == nil && now.Starts == activeobject.NotCounted {
-					require.True(t, s.borrows(), "without a fast path all are counted")
+					require.True(t, s.onCallers(), "without a fast path all are counted")
 					require.Equal(t, activeobject.NotCounted, now.Evaluations)
 					require.NotContains(t, s.name, "without fast path")
 					continue
@@ -55,7 +55,7 @@ func TestAnIdleObjectSaysThatItDoesNotCount(t *testing.T) {
 	ls := newLevels()
 	o := activeobject.Must(activeobject.New(newSystem(t), ls.Type, new(int)))
 	for range 10 {
-		ls.fill.Call(background, o, None{})
+		ls.fill.Call(background, o, nil)
 	}
 	now := ls.fill.Stats(o)
 	require.Equal(t, activeobject.Stats{

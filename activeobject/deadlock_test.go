@@ -30,18 +30,18 @@ func newPlaces() places {
 		visit: activeobject.ProcedureCtx(t, "visit", func(p *place, ctx context.Context, v visit) (None, error) {
 			p.visits++
 			if v == nil {
-				return None{}, nil
+				return nil, nil
 			}
-			return None{}, v(ctx)
+			return nil, v(ctx)
 		}),
-		touch: activeobject.Procedure(t, "touch", activeobject.Do(func(p *place) { p.visits++ })),
-		enter: activeobject.Entry(t, "enter", activeobject.Do(func(*place) {})).When("open", func(*place) bool { return false }),
+		touch: activeobject.Procedure(t, "touch", activeobject.Plain(func(p *place) { p.visits++ })),
+		enter: activeobject.Entry(t, "enter", activeobject.Plain(func(*place) {})).When("open", func(*place) bool { return false }),
 	}
 }
 
 // at makes a place with a name.
 func (ps places) at(t *testing.T, s *scene, name string) *activeobject.Object[place] {
-	return newObject(t, s, ps.Type, &place{}, activeobject.Named(name))
+	return newObject(t, s, ps.Type, &place{}, activeobject.Name(name))
 }
 
 // requireCircle requires a DeadlockError with the circle.
@@ -82,13 +82,13 @@ func TestACallThatComesBackFails(t *testing.T) {
 		}
 		// Leaf operations are no exception.
 		_, err := ps.visit.Call(background, home, func(ctx context.Context) error {
-			_, err := ps.touch.Call(ctx, home, None{})
+			_, err := ps.touch.Call(ctx, home, nil)
 			return err
 		})
 		requireCircle(t, err, "home.visit waits for home.touch", "home.visit", "home.touch")
 		// The body may get over it.
 		_, err = ps.visit.Call(background, home, func(ctx context.Context) error {
-			if _, err := ps.touch.Call(ctx, home, None{}); err == nil {
+			if _, err := ps.touch.Call(ctx, home, nil); err == nil {
 				t.Error("it came back")
 			}
 			return nil
@@ -104,12 +104,12 @@ func TestATellToOnesOwnObjectIsNoDeadlock(t *testing.T) {
 		home := newObject(t, s, ps.Type, state)
 		var f activeobject.Future[None]
 		_, err := ps.visit.Call(background, home, func(ctx context.Context) error {
-			f = ps.touch.Send(ctx, home, None{})
-			return ps.touch.Tell(ctx, home, None{})
+			f = ps.touch.Send(ctx, home, nil)
+			return ps.touch.Tell(ctx, home, nil)
 		})
 		require.NoError(t, err)
 		require.NoError(t, soon(t, s.system, awaiting(background, f)).err)
-		_, err = ps.touch.Call(background, home, None{})
+		_, err = ps.touch.Call(background, home, nil)
 		require.NoError(t, err)
 		<-home.Stop()
 		require.Equal(t, 4, state.visits)
@@ -129,7 +129,7 @@ func TestACallThatComesBackThroughOthersFails(t *testing.T) {
 		_, err = ps.visit.Call(background, a, go_(b, go_(c, go_(b, nil))))
 		requireCircle(t, err, "b.visit waits for c.visit, c.visit waits for b.visit", "b.visit", "c.visit", "c.visit", "b.visit")
 		for _, o := range []*activeobject.Object[place]{a, b, c} {
-			_, err := ps.touch.Call(background, o, None{})
+			_, err := ps.touch.Call(background, o, nil)
 			require.NoError(t, err)
 		}
 	})
@@ -165,7 +165,7 @@ func TestACircleOfSeveralChainsFailsTheOneThatClosesIt(t *testing.T) {
 			return err
 		},
 		"call of a leaf": func(ctx context.Context, to *activeobject.Object[place]) error {
-			_, err := ps.touch.Call(ctx, to, None{})
+			_, err := ps.touch.Call(ctx, to, nil)
 			return err
 		},
 		"try": func(ctx context.Context, to *activeobject.Object[place]) error {
@@ -216,14 +216,14 @@ func TestTheWaitAtTheEndOfAChainIsNoDeadlock(t *testing.T) {
 	ps := newPlaces()
 	everywhere(t, func(t *testing.T, s *scene) {
 		a, b, c := ps.at(t, s, "a"), ps.at(t, s, "b"), ps.at(t, s, "c")
-		first := calling(background, a, ps.visit, func(ctx context.Context) error { _, err := ps.enter.Call(ctx, b, None{}); return err })
+		first := calling(background, a, ps.visit, func(ctx context.Context) error { _, err := ps.enter.Call(ctx, b, nil); return err })
 		waiting(t, b, ps.enter, 1)
 		second := calling(background, c, ps.visit, func(ctx context.Context) error { _, err := ps.visit.Call(ctx, a, nil); return err })
 		waiting(t, a, ps.visit, 1)
 		for _, o := range []*activeobject.Object[place]{a, c} {
 			eventually(t, "its wait is known", func() bool { return len(o.Explain().Running[0].Waits) == 1 })
 		}
-		_, err := ps.visit.Call(background, b, func(ctx context.Context) error { _, err := ps.touch.Call(ctx, c, None{}); return err })
+		_, err := ps.visit.Call(background, b, func(ctx context.Context) error { _, err := ps.touch.Call(ctx, c, nil); return err })
 		requireCircle(t, err, "b.visit waits for c.touch, c.visit waits for a.visit, a.visit waits for b.enter",
 			"b.visit", "c.touch", "c.visit", "a.visit", "a.visit", "b.enter")
 		b.Stop()
@@ -259,7 +259,7 @@ func TestThereAreNoPhantomDeadlocks(t *testing.T) {
 				for range rounds {
 					// A future of a request at a, awaited from inside b only when
 					// it has ended: the edge is gone when the reply is sent.
-					f := ps.touch.Send(background, a, None{})
+					f := ps.touch.Send(background, a, nil)
 					<-f.Done()
 					_, err := ps.visit.Call(background, b, func(ctx context.Context) error {
 						_, err := f.Await(ctx)
@@ -289,7 +289,7 @@ func TestTheChainTravelsInTheContext(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx) // a context of the body's own carries it on
 			defer cancel()
 			_, err := ps.visit.Call(ctx, b, func(ctx context.Context) error {
-				_, err := ps.touch.Call(ctx, a, None{})
+				_, err := ps.touch.Call(ctx, a, nil)
 				return err
 			})
 			return err

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
-	body := func(*dam, int) (None, error) { return None{}, nil }
+	body := func(*dam, int) (None, error) { return nil, nil }
 	holds := func(*dam) bool { return true }
 	for text, declare := range map[string]func(lakes *activeobject.Type[dam]){
 		`activeobject: a type has no name: pass one to NewType, such as "account"`: func(*activeobject.Type[dam]) { activeobject.NewType[dam]("") },
@@ -55,13 +55,13 @@ func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
 		},
 		`activeobject: type "lake" gets default options after the first object was made: call Default where the type is declared`: func(lakes *activeobject.Type[dam]) {
 			activeobject.New(newSystem(t), lakes, &dam{})
-			lakes.Default(activeobject.Rotating())
+			lakes.Default(activeobject.ByRotation())
 		},
-		`activeobject: type "lake" gets a default name, which only one object could have: pass Named to New`: func(lakes *activeobject.Type[dam]) {
-			lakes.Default(activeobject.Rotating(), activeobject.Named("como"))
+		`activeobject: type "lake" gets a default name, which only one object could have: pass Name to New`: func(lakes *activeobject.Type[dam]) {
+			lakes.Default(activeobject.ByRotation(), activeobject.Name("como"))
 		},
-		`activeobject: default option 2 of type "lake" is nil: pass options such as Rotating()`: func(lakes *activeobject.Type[dam]) {
-			lakes.Default(activeobject.Rotating(), nil)
+		`activeobject: default option 2 of type "lake" is nil: pass options such as ByRotation()`: func(lakes *activeobject.Type[dam]) {
+			lakes.Default(activeobject.ByRotation(), nil)
 		},
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAMistakenDeclarationSaysWhatToDo(t *testing.T) {
 
 func TestAMistakenOptionSaysWhatIsWrong(t *testing.T) {
 	lakes := activeobject.NewType[dam]("lake")
-	activeobject.Procedure(lakes, "fill", activeobject.Put((*dam).fill))
+	activeobject.Procedure(lakes, "fill", activeobject.Arg((*dam).fill))
 	everywhere(t, func(t *testing.T, s *scene) {
 		for want, make := range map[activeobject.OptionError]func() (*activeobject.Object[dam], error){
 			{"lake", "MaxBypass", "is less than 1"}: func() (*activeobject.Object[dam], error) {
@@ -104,7 +104,7 @@ func TestAMistakenDefaultShowsWhenAnObjectIsMade(t *testing.T) {
 	require.Equal(t, &activeobject.OptionError{Type: "lake", Option: "MaxBypass", Problem: "is less than 1"}, err)
 	newObject(t, s, lakes, &dam{}, activeobject.MaxBypass(1)) // another one replaces it
 
-	lakes = activeobject.NewType[dam]("lake").Default(activeobject.Logged(nil)).Default()
+	lakes = activeobject.NewType[dam]("lake").Default(activeobject.Log(nil)).Default()
 	newObject(t, s, lakes, &dam{}) // said again, it replaces what was said before
 }
 
@@ -112,14 +112,14 @@ func TestObjectsGetTheOptionsOfTheirTypeUnlessNewIsGivenOthers(t *testing.T) {
 	s := &scene{system: newSystem(t)}
 	var events []activeobject.Event
 	lakes := activeobject.NewType[dam]("lake").
-		Default(activeobject.WithoutFastPath(), activeobject.Logged(func(e activeobject.Event) { events = append(events, e) }))
-	fill := activeobject.Procedure(lakes, "fill", activeobject.Put((*dam).fill))
+		Default(activeobject.NoFastPath(), activeobject.Log(func(e activeobject.Event) { events = append(events, e) }))
+	fill := activeobject.Procedure(lakes, "fill", activeobject.Arg((*dam).fill))
 	fill.Call(background, newObject(t, s, lakes, &dam{}), 1)
 	require.NotEmpty(t, events)
 
 	events = nil
 	var others int
-	fill.Call(background, newObject(t, s, lakes, &dam{}, activeobject.Logged(func(activeobject.Event) { others++ })), 1)
+	fill.Call(background, newObject(t, s, lakes, &dam{}, activeobject.Log(func(activeobject.Event) { others++ })), 1)
 	require.Empty(t, events)
 	require.NotZero(t, others, "the other default counts")
 }
@@ -140,7 +140,7 @@ func TestATypeKnowsItsOperations(t *testing.T) {
 func TestATypeMayHaveMoreOperationsThanAWordHasBits(t *testing.T) {
 	const n = 100
 	lakes := activeobject.NewType[dam]("lake")
-	fill := activeobject.Procedure(lakes, "fill", activeobject.Put((*dam).fill))
+	fill := activeobject.Procedure(lakes, "fill", activeobject.Arg((*dam).fill))
 	var swims []*activeobject.Operation[dam, int, int]
 	for i := range n {
 		swims = append(swims, activeobject.Entry(lakes, "swim"+string(rune('A'+i)), func(*dam, int) (int, error) { return i, nil }).

@@ -84,7 +84,7 @@ func In[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S, 
 	}
 	h := find(derived, op)
 	if h == nil {
-		if derived.extends(op.info.species) {
+		if derived.extends(op.info.typ) {
 			panic(fmt.Sprintf("activeobject: type %q inherits operation %q of type %q through a type with another state: pass its handle in the base, which In returns too", derived.name, op.info.name, op.typ.name))
 		}
 		panic(fmt.Sprintf("activeobject: type %q does not inherit operation %q of type %q: pass an operation of its base, or derive it from that type", derived.name, op.info.name, op.typ.name))
@@ -97,7 +97,7 @@ func In[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S, 
 // keys they open.
 //
 //	express = activeobject.Derive(lifts, "express", func(e *Express) *Lift { return &e.Lift })
-//	leap    = activeobject.Procedure(express, "leap", activeobject.Put((*Express).Leap))
+//	leap    = activeobject.Procedure(express, "leap", activeobject.Arg((*Express).Leap))
 //
 //	activeobject.Opens(leap, activeobject.InFamily(express, stops), func(floor int) int { return floor })
 //
@@ -113,14 +113,14 @@ func InFamily[S, T any, K comparable, A, R any](derived *Type[S], family *Family
 // In has returned; guards stay. The new body reaches the old one as a method of
 // the part of its state that the base knows. It returns the operation, and panics
 // if that is not inherited, the body is nil, or the type sealed.
-func (op *Operation[T, A, R]) Override(body func(*T, A) (R, error)) *Operation[T, A, R] {
+func (op *Operation[T, A, R]) Override(body Body[T, A, R]) *Operation[T, A, R] {
 	op.override(body, nil)
 	return op
 }
 
 // OverrideCtx is Override with a body that may block or call other objects, as in
 // ProcedureCtx.
-func (op *Operation[T, A, R]) OverrideCtx(body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+func (op *Operation[T, A, R]) OverrideCtx(body BodyCtx[T, A, R]) *Operation[T, A, R] {
 	op.override(nil, body)
 	return op
 }
@@ -161,12 +161,12 @@ func (t *Type[T]) Strengthen(name string, holds func(*T) bool, except ...interfa
 	switch {
 	case t.base == nil:
 		panic(fmt.Sprintf("activeobject: type %q is strengthened but inherits nothing: derive it with Derive, or give its entries their guards", t.name))
-	case t.settled:
+	case t.sealed:
 		panic(fmt.Sprintf("activeobject: type %q is strengthened after the first object was made: call Strengthen where the type is declared", t.name))
 	}
 	for _, e := range except {
 		op := e.known()
-		if op.species == &t.species && t.taken[op.name] == nil || !t.extends(op.species) {
+		if op.typ == &t.typeInfo && t.taken[op.name] == nil || !t.extends(op.typ) {
 			panic(fmt.Sprintf("activeobject: type %q is strengthened except for operation %q, which it does not inherit: pass operations of its bases", t.name, op.name))
 		}
 		s.except[op.name] = true
@@ -194,7 +194,7 @@ type parent[S any] interface {
 	adopt(op *operation[S]) *operation[S]
 	// bind connects the Queues in the base's part of the state, and in the parts
 	// of that. It returns the name of a type whose part is missing.
-	bind(state *S, t *species, box *engine.Mailbox) (missing string)
+	bind(state *S, t *typeInfo, box *engine.Mailbox) (missing string)
 	// stopClocks stops the Clocks there.
 	stopClocks(state *S)
 }
@@ -217,7 +217,7 @@ func (d *derivation[S, T]) defaults() settings { return d.base.defaults }
 func (d *derivation[S, T]) inherit() []*operation[S] {
 	d.base.mu.Lock()
 	defer d.base.mu.Unlock()
-	d.base.settle()
+	d.base.completeOperations()
 	inherited := make([]*operation[S], len(d.base.ops))
 	for i, op := range d.base.ops {
 		if own := d.derived.taken[op.info.name]; own != nil {
@@ -227,13 +227,13 @@ func (d *derivation[S, T]) inherit() []*operation[S] {
 		} else {
 			// Here nothing tells the types of its argument and result; and it takes
 			// In, which is told them, to call it other than by message.
-			inherited[i] = &lift(d.derived, d.part, erase(op)).operation
+			inherited[i] = &inheritOperation(d.derived, d.part, erase(op)).operation
 		}
 	}
 	return inherited
 }
 
-func (d *derivation[S, T]) bind(state *S, t *species, box *engine.Mailbox) (missing string) {
+func (d *derivation[S, T]) bind(state *S, t *typeInfo, box *engine.Mailbox) (missing string) {
 	part := d.part(state)
 	if part == nil {
 		return d.base.name
@@ -257,7 +257,7 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 	}
 	derived.mu.Lock()
 	defer derived.mu.Unlock()
-	if derived.settled {
+	if derived.sealed {
 		if own, ok := derived.all[op.info.index].prototype.(*invocation[S, A, R]); ok {
 			return own.op
 		}
@@ -265,9 +265,9 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 	if own := derived.taken[op.info.name]; own != nil {
 		return own.info.prototype.(*invocation[S, A, R]).op
 	}
-	own := lift(derived, d.part, op)
-	if derived.settled {
-		settle(own, op.info.index)
+	own := inheritOperation(derived, d.part, op)
+	if derived.sealed {
+		completeOperation(own, op.info.index)
 	} else {
 		op.info.hand(derived.name)
 	}
@@ -275,10 +275,10 @@ func find[S, T, A, R any](derived *Type[S], op *Operation[T, A, R]) *Operation[S
 	return own
 }
 
-// lift makes an operation one of a derived type. What does not depend on the
+// inheritOperation makes an operation one of a derived type. What does not depend on the
 // state is copied; what does is applied to the base's part of it. The guard is
 // looked up when the derived type is sealed, and so the base's complete.
-func lift[S, T, A, R any](derived *Type[S], part func(*S) *T, from *Operation[T, A, R]) *Operation[S, A, R] {
+func inheritOperation[S, T, A, R any](derived *Type[S], part func(*S) *T, from *Operation[T, A, R]) *Operation[S, A, R] {
 	op := newOperation[S, A, R](derived)
 	op.info.copy(&from.info)
 	op.forms = from.forms
@@ -296,9 +296,9 @@ func lift[S, T, A, R any](derived *Type[S], part func(*S) *T, from *Operation[T,
 // copy makes what is known of the operation that of one of a base, as far as it is
 // inherited.
 func (op *operationInfo) copy(from *operationInfo) {
-	species, self, prototype := op.species, op.self, op.prototype
+	typ, self, prototype := op.typ, op.self, op.prototype
 	*op = operationInfo{
-		species: species, self: self, prototype: prototype, place: op.place,
+		typ: typ, self: self, prototype: prototype, resultPtr: op.resultPtr,
 		index: from.index, name: from.name, kind: from.kind, guard: from.guard, looks: from.looks,
 		argument: from.argument, result: from.result, changed: from.changed, leafed: from.leafed,
 		family: from.family, keyed: from.keyed, opens: slices.Clip(from.opens),
@@ -319,7 +319,7 @@ func extended[T any](op *operationInfo, derived *Type[T], part func(*T) *T) *ope
 }
 
 // erase makes an operation one that takes and returns anything. It is only good for
-// lift.
+// inheritOperation.
 func erase[T any](op *operation[T]) *Operation[T, any, any] {
 	from := op.info.prototype
 	erased := newOperation[T, any, any](op.typ)
@@ -381,11 +381,11 @@ func as[A any](a any) A {
 
 // inheritedBy returns the operation as that of an object whose type inherits it, with the
 // same state all the way, or nil if there is none. The types are sealed.
-func (op *operationInfo) inheritedBy(o *core) *operationInfo {
-	if !o.class.typ.extends(op.species) {
+func (op *operationInfo) inheritedBy(o *objectHeader) *operationInfo {
+	if !o.config.typ.extends(op.typ) {
 		return nil
 	}
-	own := o.class.typ.all[op.index]
+	own := o.config.typ.all[op.index]
 	if reflect.TypeOf(own.prototype) != reflect.TypeOf(op.prototype) { // which In has made since, from one with another state
 		own = o.box.Host().(interface {
 			adopt(*operationInfo) *operationInfo
@@ -411,7 +411,7 @@ func (d *derivation[S, T]) adopt(op *operation[S]) *operation[S] {
 	if !ok {
 		return nil
 	}
-	if op.info.species != &d.base.species {
+	if op.info.typ != &d.base.typeInfo {
 		if d.base.base == nil {
 			return nil
 		}
@@ -432,12 +432,12 @@ func (d *derivation[S, T]) adopt(op *operation[S]) *operation[S] {
 
 // extends reports whether the type is other or derived from it, so that the operations
 // of other have the same numbers in both.
-func (s *species) extends(other *species) bool { return slices.Contains(s.line, other) }
+func (s *typeInfo) extends(other *typeInfo) bool { return slices.Contains(s.line, other) }
 
-// settle completes the list of operations, and ends the declaration of each. It is
+// completeOperations completes the list of operations, and ends the declaration of each. It is
 // called with mu held.
-func (t *Type[T]) settle() {
-	if t.settled {
+func (t *Type[T]) completeOperations() {
+	if t.sealed {
 		return
 	}
 	var all []*operation[T]
@@ -458,16 +458,16 @@ func (t *Type[T]) settle() {
 		t.all = append(t.all, &op.info)
 		t.byName[op.info.name] = op
 	}
-	t.settled = true
+	t.sealed = true
 }
 
 func (t *Type[T]) clash() string {
 	return fmt.Sprintf(" has the name of one that its type inherits from %q: give it another name, or take the inherited one with In", t.base)
 }
 
-// settle ends the declaration of the operation: it numbers it, joins its guards, and
+// completeOperation ends the declaration of the operation: it numbers it, joins its guards, and
 // prepares it for calls.
-func settle[T, A, R any](op *Operation[T, A, R], index int) {
+func completeOperation[T, A, R any](op *Operation[T, A, R], index int) {
 	parts := op.parts
 	if op.inherited != nil {
 		parts = nil
@@ -479,7 +479,7 @@ func settle[T, A, R any](op *Operation[T, A, R], index int) {
 			parts = append(parts, guards.Over[A](g))
 		}
 	}
-	op.simple, op.plain, op.askState, op.single = nil, nil, nil, nil
+	op.simple, op.plain, op.evaluateState, op.single = nil, nil, nil, nil
 	if len(parts) > 0 {
 		g := guards.And(parts...)
 		op.guarded, op.simple, op.single = g, g.Simple(), g.SimpleArg()
@@ -487,13 +487,13 @@ func settle[T, A, R any](op *Operation[T, A, R], index int) {
 			op.plain = op.simple
 		}
 		if g.Looks()&guards.AtArgument == 0 {
-			op.askState = func(s *T) string {
+			op.evaluateState = func(s *T) string {
 				var none A
 				return g.Ask(s, none)
 			}
 		}
 	}
-	op.info.settled(index, op.leaf != nil, op.guarded.Name(), op.guarded.Looks())
+	op.info.complete(index, op.leaf != nil, op.guarded.Name(), op.guarded.Looks())
 }
 
 // strengthens returns the guards of Strengthen for an inherited operation.
@@ -509,15 +509,15 @@ func (t *Type[T]) strengthens(op *operationInfo) (all []guards.Guard[T, None]) {
 	return all
 }
 
-// settled is the part of settle that need not know the types.
-func (op *operationInfo) settled(index int, leaf bool, guard string, looks guards.Looks) {
+// complete is the part of completeOperation that need not know the types.
+func (op *operationInfo) complete(index int, leaf bool, guard string, looks guards.Looks) {
 	op.index, op.mark, op.leafed = index, word.Mark(index), leaf
 	op.guard, op.looks = guard, looks
 	if guard != "" && op.kind == mailbox.Procedure {
 		op.kind = mailbox.Entry // it waits from now on
 	}
-	op.idle = word.Idle(op.species.tag)
-	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.species.tag == noTag {
+	op.idle = word.Idle(op.typ.tag)
+	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.typ.tag == noTag {
 		// No fast path: bodies that may block are known to the scheduler, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
 		// looked at before the object is taken. (A head of line that waits closes

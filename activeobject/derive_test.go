@@ -55,11 +55,11 @@ func newBuffer() *buffer {
 	t := activeobject.NewType[slots]("buffer")
 	return &buffer{
 		Type:   t,
-		put:    activeobject.Entry(t, "put", activeobject.Put((*slots).put)).When("not full", (*slots).notFull),
-		get:    activeobject.Entry(t, "get", activeobject.Get((*slots).get)).When("not empty", (*slots).notEmpty),
+		put:    activeobject.Entry(t, "put", activeobject.Arg((*slots).put)).When("not full", (*slots).notFull),
+		get:    activeobject.Entry(t, "get", activeobject.Result((*slots).get)).When("not empty", (*slots).notEmpty),
 		fill:   activeobject.EntryCtx(t, "fill", (*slots).fill).WhenArg("room", func(s *slots, n int) bool { return len(s.items)+n <= s.capacity }),
-		clear:  activeobject.Procedure(t, "clear", activeobject.Do((*slots).clear)),
-		length: activeobject.Function(t, "length", activeobject.Get((*slots).length)),
+		clear:  activeobject.Procedure(t, "clear", activeobject.Plain((*slots).clear)),
+		length: activeobject.Function(t, "length", activeobject.Result((*slots).length)),
 		hold:   hold(t),
 	}
 }
@@ -71,13 +71,13 @@ func (b *buffer) unchanged(t *testing.T, s *scene) {
 	o := newObject(t, s, b.Type, &slots{capacity: 3})
 	_, err := b.put.Call(background, o, 7)
 	require.NoError(t, err)
-	n, err := b.get.Try(background, o, None{})
+	n, err := b.get.Try(background, o, nil)
 	require.Equal(t, outcome[int]{7, nil}, outcome[int]{n, err})
 	n, err = b.fill.Try(background, o, 3)
 	require.Equal(t, outcome[int]{3, nil}, outcome[int]{n, err})
-	_, err = b.clear.Try(background, o, None{})
+	_, err = b.clear.Try(background, o, nil)
 	require.NoError(t, err)
-	requireWaits(t, o, b.get, None{}, "not empty")
+	requireWaits(t, o, b.get, nil, "not empty")
 }
 
 // requireWaits requires that the operation would wait for the named guard, both
@@ -108,16 +108,16 @@ func requireWaits[T, A, R any](t *testing.T, o *activeobject.Object[T], op *acti
 func TestADerivedTypeCanTakeTwoAtOnce(t *testing.T) {
 	b := newBuffer()
 	pairs := activeobject.Derive(b.Type, "pair buffer", activeobject.Same)
-	get2 := activeobject.Entry(pairs, "get2", activeobject.Get(func(s *slots) [2]int { return [2]int{s.get(), s.get()} })).
+	get2 := activeobject.Entry(pairs, "get2", activeobject.Result(func(s *slots) [2]int { return [2]int{s.get(), s.get()} })).
 		When("two", (*slots).two)
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, pairs, &slots{capacity: 3})
-		two := get2.Send(background, o, None{})
+		two := get2.Send(background, o, nil)
 		_, err := b.put.Call(background, o, 1)
 		require.NoError(t, err)
 		require.False(t, two.Ready())
-		one := b.get.Send(background, o, None{}) // takes the one that two cannot use
+		one := b.get.Send(background, o, nil) // takes the one that two cannot use
 		require.Equal(t, outcome[int]{1, nil}, soon(t, s.system, awaiting(background, one)))
 		b.put.Call(background, o, 2)
 		b.put.Call(background, o, 3)
@@ -140,22 +140,22 @@ func (r *recalling) notJustPut() bool { return !r.justPut }
 func TestADerivedTypeCanDependOnTheHistory(t *testing.T) {
 	b := newBuffer()
 	typ := activeobject.Derive(b.Type, "recalling buffer", func(r *recalling) *slots { return &r.slots })
-	put := activeobject.In(typ, b.put).Override(activeobject.Put((*recalling).put))
-	get := activeobject.In(typ, b.get).Override(activeobject.Get((*recalling).get))
-	gget := activeobject.Entry(typ, "gget", activeobject.Get((*recalling).get)).
+	put := activeobject.In(typ, b.put).Override(activeobject.Arg((*recalling).put))
+	get := activeobject.In(typ, b.get).Override(activeobject.Result((*recalling).get))
+	gget := activeobject.Entry(typ, "gget", activeobject.Result((*recalling).get)).
 		When("not empty", func(r *recalling) bool { return r.notEmpty() }).
 		When("not just put", (*recalling).notJustPut)
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &recalling{slots: slots{capacity: 3}})
-		requireWaits(t, o, gget, None{}, "not empty")
+		requireWaits(t, o, gget, nil, "not empty")
 		for n := range 3 {
 			put.Call(background, o, n)
 		}
 		requireWaits(t, o, put, 3, "not full")
-		requireWaits(t, o, gget, None{}, "not just put")
-		last := gget.Send(background, o, None{})
-		n, err := get.Call(background, o, None{})
+		requireWaits(t, o, gget, nil, "not just put")
+		last := gget.Send(background, o, nil)
+		n, err := get.Call(background, o, nil)
 		require.Equal(t, outcome[int]{0, nil}, outcome[int]{n, err})
 		require.Equal(t, outcome[int]{1, nil}, soon(t, s.system, awaiting(background, last)))
 		b.unchanged(t, s)
@@ -182,8 +182,8 @@ func withLock[T any](base *activeobject.Type[T]) *lockable[T] {
 	t := activeobject.Derive(base, "locked "+base.Name(), func(l *locked[T]) *T { return &l.of })
 	return &lockable[T]{
 		Type:   t.Strengthen("not locked", (*locked[T]).free),
-		lock:   activeobject.Entry(t, "lock", activeobject.Do((*locked[T]).lock)).When("not locked", (*locked[T]).free),
-		unlock: activeobject.Procedure(t, "unlock", activeobject.Do((*locked[T]).unlock)),
+		lock:   activeobject.Entry(t, "lock", activeobject.Plain((*locked[T]).lock)).When("not locked", (*locked[T]).free),
+		unlock: activeobject.Procedure(t, "unlock", activeobject.Plain((*locked[T]).unlock)),
 	}
 }
 
@@ -196,33 +196,33 @@ func TestALockCanBeAddedToEveryType(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, l.Type, &locked[slots]{of: slots{capacity: 3}})
 		put.Call(background, o, 1)
-		_, err := l.lock.Call(background, o, None{})
+		_, err := l.lock.Call(background, o, nil)
 		require.NoError(t, err)
 		requireWaits(t, o, put, 2, "not locked")
-		requireWaits(t, o, get, None{}, "not locked")
+		requireWaits(t, o, get, nil, "not locked")
 		requireWaits(t, o, fill, 1, "not locked")
 		requireWaits(t, o, fill, 5, "room")
-		requireWaits(t, o, clear, None{}, "not locked")
-		requireWaits(t, o, l.lock, None{}, "not locked")
-		n, err := activeobject.In(l.Type, b.length).Try(background, o, None{})
+		requireWaits(t, o, clear, nil, "not locked")
+		requireWaits(t, o, l.lock, nil, "not locked")
+		n, err := activeobject.In(l.Type, b.length).Try(background, o, nil)
 		require.Equal(t, outcome[int]{1, nil}, outcome[int]{n, err}, "a function does not wait")
 
-		putting, filling, clearing := put.Send(background, o, 2), fill.Send(background, o, 1), clear.Send(background, o, None{})
+		putting, filling, clearing := put.Send(background, o, 2), fill.Send(background, o, 1), clear.Send(background, o, nil)
 		waiting(t, o, clear, 1)
-		l.unlock.Call(background, o, None{})
+		l.unlock.Call(background, o, nil)
 		require.NoError(t, soon(t, s.system, awaiting(background, putting)).err)
 		require.Equal(t, outcome[int]{3, nil}, soon(t, s.system, awaiting(background, filling)))
 		require.NoError(t, soon(t, s.system, awaiting(background, clearing)).err)
 		b.unchanged(t, s)
 
 		c := newObject(t, s, counters.Type, &locked[Counter]{})
-		counters.lock.Call(background, c, None{})
+		counters.lock.Call(background, c, nil)
 		_, err = activeobject.In(counters.Type, counterAdd).Try(background, c, 1)
 		require.ErrorIs(t, err, activeobject.ErrRefused)
 	})
 }
 
-func TestWhatInWasNotAskedForIsInheritedToo(t *testing.T) {
+func TestWhatInHasNotReturnedIsInheritedToo(t *testing.T) {
 	b := newBuffer()
 	l := withLock(b.Type)
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -231,10 +231,10 @@ func TestWhatInWasNotAskedForIsInheritedToo(t *testing.T) {
 			value, err := ask(t, s, o.PID(), &actor.Invoke{Operation: operation, Argument: argument})
 			return outcome[any]{value, err}
 		}
-		require.Equal(t, outcome[any]{None{}, nil}, invoke("put", 8))
+		require.Equal(t, outcome[any]{nil, nil}, invoke("put", 8))
 		require.Equal(t, outcome[any]{3, nil}, invoke("fill", 2))
 		require.Equal(t, outcome[any]{8, nil}, invoke("get", nil))
-		require.Equal(t, outcome[any]{2, nil}, invoke("get", None{}))
+		require.Equal(t, outcome[any]{2, nil}, invoke("get", nil))
 		require.Equal(t, outcome[any]{1, nil}, invoke("length", nil))
 		require.EqualError(t, invoke("put", "a word").err, "sluice: "+o.Name()+`: operation "put" does not take an argument of type string`)
 		require.EqualError(t, invoke("put", nil).err, "sluice: "+o.Name()+`: operation "put" does not take an argument of type <nil>`)
@@ -245,16 +245,16 @@ func TestWhatInWasNotAskedForIsInheritedToo(t *testing.T) {
 		got := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "get"}, patience)
 		get := activeobject.In(l.Type, b.get)
 		waiting(t, o, get, 1)
-		second := get.Send(background, o, None{})
+		second := get.Send(background, o, nil)
 		require.Equal(t, outcome[any]{2, nil}, invoke("fill", 2))
 		answer, err := got.Result()
 		require.NoError(t, err)
 		require.Equal(t, &actor.Reply{Value: 2}, answer)
 		require.Equal(t, outcome[int]{2, nil}, soon(t, s.system, awaiting(background, second)))
 
-		l.lock.Call(background, o, None{})
-		requireWaits(t, o, get, None{}, "not empty")
-		requireWaits(t, o, activeobject.In(l.Type, b.clear), None{}, "not locked")
+		l.lock.Call(background, o, nil)
+		requireWaits(t, o, get, nil, "not empty")
+		requireWaits(t, o, activeobject.In(l.Type, b.clear), nil, "not locked")
 		require.Same(t, get, activeobject.In(l.Type, b.get))
 	})
 }
@@ -273,22 +273,22 @@ func TestAHandleOfTheBaseObeysTheGuardsOfTheObjectsType(t *testing.T) {
 		require.NoError(t, err)
 		requireWaits(t, o, b.put, 1, "even")
 		require.NoError(t, b.put.Tell(background, o, 6))
-		eventually(t, "it is told", func() bool { n, _ := b.length.Call(background, o, None{}); return n == 3 })
+		eventually(t, "it is told", func() bool { n, _ := b.length.Call(background, o, nil); return n == 3 })
 		requireWaits(t, o, b.put, 8, "not full")
 		requireWaits(t, o, b.fill, 1, "room")
-		_, err = b.clear.Send(background, o, None{}).Await(background)
+		_, err = b.clear.Send(background, o, nil).Await(background)
 		require.NoError(t, err)
-		requireWaits(t, o, b.clear, None{}, "two")
+		requireWaits(t, o, b.clear, nil, "two")
 		n, err := b.fill.Call(background, o, 3)
 		require.Equal(t, outcome[int]{3, nil}, outcome[int]{n, err})
-		b.clear.Call(background, o, None{})
+		b.clear.Call(background, o, nil)
 
 		ctx, cancel := context.WithCancel(background)
 		odd := calling(ctx, o, b.put, 1)
 		waiting(t, o, b.put, 1)
 		cancel()
 		require.Equal(t, context.Canceled, soon(t, s.system, odd).err)
-		_, err = b.length.Call(ctx, o, None{})
+		_, err = b.length.Call(ctx, o, nil)
 		require.Equal(t, context.Canceled, err)
 
 		release := braked(t, s, o, b.hold)
@@ -343,18 +343,18 @@ func TestCallersOfAllHandlesMeetAtOneObject(t *testing.T) {
 			})
 			all.Go(func() {
 				for range rounds {
-					b.get.Call(background, o, None{})
-					if n, _ := b.length.Call(background, o, None{}); n > 2 {
+					b.get.Call(background, o, nil)
+					if n, _ := b.length.Call(background, o, nil); n > 2 {
 						t.Errorf("%d in a small buffer", n)
 					}
-					b.get.Call(background, o, None{})
+					b.get.Call(background, o, nil)
 				}
 			})
 		}
 		done := make(chan struct{})
 		go func() { all.Wait(); close(done) }()
 		soon(t, s.system, done)
-		n, err := b.length.Call(background, o, None{})
+		n, err := b.length.Call(background, o, nil)
 		require.Equal(t, outcome[int]{0, nil}, outcome[int]{n, err})
 	})
 }
@@ -367,13 +367,13 @@ func TestACallOfADerivedTypeAllocatesNothing(t *testing.T) {
 	s := &scene{system: newSystem(t)}
 	o, locked := newObject(t, s, same, &slots{capacity: 1}), newObject(t, s, l.Type, &locked[slots]{of: slots{capacity: 1}})
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		b.length.Call(background, o, None{})
-		b.clear.Call(background, o, None{})
-		activeobject.In(l.Type, b.clear).Call(background, locked, None{})
+		b.length.Call(background, o, nil)
+		b.clear.Call(background, o, nil)
+		activeobject.In(l.Type, b.clear).Call(background, locked, nil)
 	}))
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
 		put.Call(background, locked, 1<<40)
-		get.Call(background, locked, None{})
+		get.Call(background, locked, nil)
 	}), 1.0, "but for the buffer's own")
 }
 
@@ -386,7 +386,7 @@ func TestADerivedTypeCanBeDerivedFrom(t *testing.T) {
 	// Few exempts an operation of the base two steps below, and one of its own base.
 	few := activeobject.Derive(l.Type, "locked buffer of few", activeobject.Same).
 		Strengthen("few", func(l *locked[slots]) bool { return len(l.of.items) < 2 }, l.lock, l.unlock, b.get, b.clear)
-	peek := activeobject.Entry(few, "peek", activeobject.Get(func(l *locked[slots]) int { return l.of.items[0] })).
+	peek := activeobject.Entry(few, "peek", activeobject.Result(func(l *locked[slots]) int { return l.of.items[0] })).
 		When("not empty", func(l *locked[slots]) bool { return l.of.notEmpty() })
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -396,19 +396,19 @@ func TestADerivedTypeCanBeDerivedFrom(t *testing.T) {
 		requireWaits(t, o, put, 3, "even")
 		_, err := put.Call(background, o, 2)
 		require.NoError(t, err)
-		l.lock.Call(background, o, None{})
+		l.lock.Call(background, o, nil)
 		requireWaits(t, o, put, 4, "not locked")
 		requireWaits(t, o, activeobject.In(few, put), 4, "not locked")
 		waiter := calling(background, o, put, 4)
 		waiting(t, o, put, 1)
 		require.Equal(t, 1, activeobject.In(few, put).Waiting(o))
-		l.unlock.Call(background, o, None{})
+		l.unlock.Call(background, o, nil)
 		require.NoError(t, soon(t, s.system, waiter).err)
 		requireWaits(t, o, put, 4, "not full")
 		requireWaits(t, o, activeobject.In(l.Type, b.hold), nil, "few")
-		n, err := peek.Call(background, o, None{})
+		n, err := peek.Call(background, o, nil)
 		require.Equal(t, outcome[int]{2, nil}, outcome[int]{n, err})
-		n, err = activeobject.In(few, get).Call(background, o, None{})
+		n, err = activeobject.In(few, get).Call(background, o, nil)
 		require.Equal(t, outcome[int]{2, nil}, outcome[int]{n, err})
 
 		// The types on the way are as they were.
@@ -436,10 +436,10 @@ type (
 	}
 )
 
-func TestABaseCountsWhoWaitsInsideADerivedObject(t *testing.T) {
+func TestABaseCountsTheRequestsThatWaitInADerivedObject(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	var pair *activeobject.Operation[dam, None, int]
-	pair = activeobject.Entry(dams, "pair", activeobject.Get(func(d *dam) int {
+	pair = activeobject.Entry(dams, "pair", activeobject.Result(func(d *dam) int {
 		d.level++
 		return d.Waiting(pair)
 	})).WhenWaiting("two", func(d *dam) bool { return d.level%2 == 1 || d.Waiting(pair) >= 2 })
@@ -449,7 +449,7 @@ func TestABaseCountsWhoWaitsInsideADerivedObject(t *testing.T) {
 	proms := activeobject.Derive(dams, "promoted", func(p *promoted) *dam { return &p.dam })
 	fields := activeobject.Derive(dams, "field", func(f *field) *dam { return f.deep })
 	hiddens := activeobject.Derive(dams, "hidden", func(h *hidden) *dam { return &h.dam })
-	others := activeobject.Entry(hiddens, "others", activeobject.Get(func(h *hidden) int { return h.Waiting(pair) })).
+	others := activeobject.Entry(hiddens, "others", activeobject.Result(func(h *hidden) int { return h.Waiting(pair) })).
 		WhenWaiting("one waits", func(h *hidden) bool { return h.Waiting(pair) == 1 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
@@ -461,8 +461,8 @@ func TestABaseCountsWhoWaitsInsideADerivedObject(t *testing.T) {
 
 		o := newObject(t, s, hiddens, &hidden{})
 		pairs(t, s, o, activeobject.In(hiddens, pair))
-		activeobject.In(hiddens, pair).Send(background, o, None{})
-		n, err := others.Call(background, o, None{})
+		activeobject.In(hiddens, pair).Send(background, o, nil)
+		n, err := others.Call(background, o, nil)
 		require.Equal(t, outcome[int]{1, nil}, outcome[int]{n, err})
 	})
 }
@@ -470,9 +470,9 @@ func TestABaseCountsWhoWaitsInsideADerivedObject(t *testing.T) {
 // pairs requires that an operation waits until two do, and sees the other wait.
 func pairs[T any](t *testing.T, s *scene, o *activeobject.Object[T], pair *activeobject.Operation[T, None, int]) {
 	t.Helper()
-	first := calling(background, o, pair, None{})
+	first := calling(background, o, pair, nil)
 	waiting(t, o, pair, 1)
-	n, err := pair.Call(background, o, None{})
+	n, err := pair.Call(background, o, nil)
 	other := soon(t, s.system, first)
 	require.NoError(t, err)
 	require.NoError(t, other.err)
@@ -485,7 +485,7 @@ func TestAProcedureThatGetsAGuardIsAnEntryOfTheDerivedType(t *testing.T) {
 	require.Same(t, activeobject.In(tidy, b.clear), activeobject.In(tidy, b.clear).When("two", (*slots).two))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, tidy, &slots{capacity: 3})
-		f := b.clear.Send(background, o, None{})
+		f := b.clear.Send(background, o, nil)
 		b.put.Call(background, o, 1)
 		require.False(t, f.Ready())
 		b.put.Call(background, o, 2)
@@ -498,7 +498,7 @@ func TestABodyThatTakesAContextIsInherited(t *testing.T) {
 	var again *activeobject.Operation[promoted, None, None]
 	var o *activeobject.Object[promoted]
 	loop := activeobject.ProcedureCtx(dams, "loop", func(_ *dam, ctx context.Context, _ None) (None, error) {
-		return again.Call(ctx, o, None{})
+		return again.Call(ctx, o, nil)
 	})
 	look := activeobject.FunctionCtx(dams, "look", func(d *dam, ctx context.Context, _ None) (int, error) { return d.level, ctx.Err() })
 	typ := activeobject.Derive(dams, "derived dam", func(p *promoted) *dam { return &p.dam })
@@ -506,9 +506,9 @@ func TestABodyThatTakesAContextIsInherited(t *testing.T) {
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o = newObject(t, s, typ, &promoted{dam{level: 4}})
-		_, err := again.Call(background, o, None{})
+		_, err := again.Call(background, o, nil)
 		require.ErrorAs(t, err, new(*activeobject.DeadlockError), "the context carries the chain of calls")
-		n, err := activeobject.In(typ, look).Call(background, o, None{})
+		n, err := activeobject.In(typ, look).Call(background, o, nil)
 		require.Equal(t, outcome[int]{4, nil}, outcome[int]{n, err})
 	})
 }
@@ -524,9 +524,9 @@ func TestABodyMayBeOverriddenByOneThatTakesAContextAndBack(t *testing.T) {
 			o := newObject(t, s, typ, &slots{capacity: 3})
 			n, err := b.fill.Call(background, o, 3)
 			require.Equal(t, outcome[int]{-1, nil}, outcome[int]{n, err})
-			n, err = b.get.Call(background, o, None{})
+			n, err = b.get.Call(background, o, nil)
 			require.Equal(t, outcome[int]{-3, nil}, outcome[int]{n, err})
-			requireWaits(t, o, b.get, None{}, "not empty")
+			requireWaits(t, o, b.get, nil, "not empty")
 		}
 		b.unchanged(t, s)
 	})
@@ -535,32 +535,32 @@ func TestABodyMayBeOverriddenByOneThatTakesAContextAndBack(t *testing.T) {
 func TestWhatTheBaseDeclaresAfterADerivationIsInherited(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
 	typ := activeobject.Derive(dams, "derived dam", activeobject.Same)
-	twice := activeobject.Procedure(typ, "twice", activeobject.Do(func(d *dam) { d.level *= 2 }))
+	twice := activeobject.Procedure(typ, "twice", activeobject.Plain(func(d *dam) { d.level *= 2 }))
 	require.Equal(t, []string{"twice"}, typ.Operations())
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain))
 	drain.When("wet", (*dam).wet)
 	require.Equal(t, []string{"fill", "drain", "twice"}, typ.Operations())
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &dam{level: 1})
 		fill.Call(background, o, 1)
-		twice.Call(background, o, None{})
+		twice.Call(background, o, nil)
 		for range 4 {
-			drain.Call(background, o, None{})
+			drain.Call(background, o, nil)
 		}
-		requireWaits(t, o, drain, None{}, "wet")
+		requireWaits(t, o, drain, nil, "wet")
 	})
 }
 
 // An entry without a guard is for derived types to complete.
 func TestABaseMayBeIncomplete(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", activeobject.Do(func(*dam) {}))
+	swim := activeobject.Entry(dams, "swim", activeobject.Plain(func(*dam) {}))
 	typ := activeobject.Derive(dams, "derived dam", activeobject.Same)
 	activeobject.In(typ, swim).When("wet", (*dam).wet)
 	s := &scene{system: newSystem(t)}
-	_, err := swim.Call(background, newObject(t, s, typ, &dam{level: 1}), None{})
+	_, err := swim.Call(background, newObject(t, s, typ, &dam{level: 1}), nil)
 	require.NoError(t, err)
 	require.PanicsWithValue(t,
 		`activeobject: entry "swim" of type "dam" has no guard: say when it is open with When, WhenArg, WhenWaiting, WhenTime or Guard, or declare it a Procedure`,
@@ -569,12 +569,12 @@ func TestABaseMayBeIncomplete(t *testing.T) {
 
 func TestADerivedTypeHasTheOptionsOfItsBaseUnlessItHasItsOwn(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
 	heir := activeobject.Derive(dams, "heir", activeobject.Same)
 	grandchild := activeobject.Derive(heir, "grandchild", activeobject.Same)
 	rebel := activeobject.Derive(dams, "rebel", activeobject.Same).Default()
 	logged := 0
-	dams.Default(activeobject.WithoutFastPath(), activeobject.Logged(func(activeobject.Event) { logged++ }))
+	dams.Default(activeobject.NoFastPath(), activeobject.Log(func(activeobject.Event) { logged++ }))
 
 	s := &scene{system: newSystem(t)}
 	for typ, want := range map[*activeobject.Type[dam]]bool{dams: true, heir: true, grandchild: true, rebel: false} {
@@ -595,7 +595,7 @@ func TestAStateWithoutItsBasesPartIsRefused(t *testing.T) {
 }
 
 func TestAMistakenDerivationSaysWhatToDo(t *testing.T) {
-	body := func(*dam, int) (None, error) { return None{}, nil }
+	body := func(*dam, int) (None, error) { return nil, nil }
 	holds := func(*dam) bool { return true }
 	type lake = activeobject.Type[dam]
 	swims := func(lakes *lake) *activeobject.Operation[dam, int, None] {
@@ -713,13 +713,13 @@ func TestADerivedTypeOpensKeysOfAnInheritedFamily(t *testing.T) {
 		},
 	} {
 		typ, stop := declare()
-		leap := activeobject.Procedure(typ, "leap", activeobject.Put(func(e *express, to int) { e.lift.floor = to }))
+		leap := activeobject.Procedure(typ, "leap", activeobject.Arg(func(e *express, to int) { e.lift.floor = to }))
 		activeobject.Opens(leap, stop, same)
-		cheat := activeobject.Procedure(typ, "leap short", activeobject.Put(func(e *express, to int) { e.lift.floor = to }))
+		cheat := activeobject.Procedure(typ, "leap short", activeobject.Arg(func(e *express, to int) { e.lift.floor = to }))
 		activeobject.Opens(cheat, stop, func(floor int) int { return floor + 1 })
 		move := activeobject.In(typ, ls.move)
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.Checked())
+			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.CheckOpens())
 			for floor := 1; floor <= 100; floor++ {
 				stop.Send(background, o, floor)
 			}
@@ -736,12 +736,12 @@ func TestADerivedTypeOpensKeysOfAnInheritedFamily(t *testing.T) {
 			require.ErrorAs(t, soon(t, s.system, awaiting(background, f)).err, new(*activeobject.UndeclaredError), name)
 		})
 		everywhere(t, func(t *testing.T, s *scene) {
-			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.Counted())
+			o := newObject(t, s, typ, &express{lift: lift{asked: map[int]int{}}, stops: true}, activeobject.Counters())
 			for floor := 1; floor <= 100; floor++ {
 				stop.Send(background, o, floor)
 			}
 			eventually(t, "all are inside", func() bool { return stop.WaitingAt(o, 100) == 1 })
-			require.NoError(t, o.Do(background, func(*express) error { return nil })) // after which all have been asked
+			require.NoError(t, o.Do(background, func(*express) error { return nil })) // after which all guards have been evaluated
 			require.NoError(t, o.View(background, func(*express) error { return nil }))
 			before := stop.Stats(o).Evaluations
 			_, err := leap.Call(background, o, 7)

@@ -26,7 +26,7 @@
 //
 //	func(*T, A) (R, error)
 //
-// Get, Put, Do and NoArg adapt methods without argument, result or error. Such a
+// Get, Put, Do and ResultError adapt methods without argument, result or error. Such a
 // body is a leaf: it neither blocks nor calls other objects, and the goroutine of
 // another caller may run it. A body that does either takes a context,
 //
@@ -68,7 +68,7 @@
 // worth no declaration is a plain func: Do runs it as a procedure, View as a function.
 // Until waits for a guard, and does nothing.
 //
-// Options say which of the requests that can start does (ByArrival, LIFO, ByPriority,
-// Ordered and others), and how many may wait (Bounded). Both can be defaults of a
+// Options say which of the requests that can start does (ByArrival, ByLatest, ByPriority,
+// ByOrder and others), and how many may wait (Bound). Both can be defaults of a
 // type.
 package activeobject

@@ -31,7 +31,7 @@ func ExampleOperation_Requeue() {
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	bolts := activeobject.Must(activeobject.New(system, shelves, &Stock{}, activeobject.Named("bolts")))
+	bolts := activeobject.Must(activeobject.New(system, shelves, &Stock{}, activeobject.Name("bolts")))
 	ctx := context.Background()
 	first, second := order.Send(ctx, bolts, Rest{pieces: 10}), order.Send(ctx, bolts, Rest{pieces: 10})
 	for range 3 {
@@ -126,7 +126,7 @@ func ExampleEntryFamily() {
 	lifts := activeobject.NewType[Lift]("lift")
 	enter := activeobject.EntryFamily(lifts, "enter", (*Lift).Enter, func(floor int) int { return floor }).
 		WhenKey("the lift is there", (*Lift).At)
-	move := activeobject.Procedure(lifts, "move", activeobject.Put((*Lift).Move))
+	move := activeobject.Procedure(lifts, "move", activeobject.Arg((*Lift).Move))
 	// A move lets in only those on the floor it goes to: no other guard is evaluated.
 	activeobject.Opens(move, enter, func(floor int) int { return floor })
 
@@ -147,7 +147,7 @@ func ExampleEntryFamily() {
 // them, which waited until it had what they wanted.
 func served(t *activeobject.Type[Stock], options ...activeobject.Option) []int {
 	order := []int{}
-	take := activeobject.Entry(t, "take", activeobject.Put(func(_ *Stock, n int) { order = append(order, n) })).
+	take := activeobject.Entry(t, "take", activeobject.Arg(func(_ *Stock, n int) { order = append(order, n) })).
 		When("any left", (*Stock).Any)
 	deliver := activeobject.Procedure(t, "deliver", (*Stock).Deliver)
 	system := actor.NewSystem()
@@ -165,7 +165,7 @@ func served(t *activeobject.Type[Stock], options ...activeobject.Option) []int {
 
 func ExampleLIFO() {
 	// A customer who has just come may still be there; one who came long ago has left.
-	desks := activeobject.NewType[Stock]("desk").Default(activeobject.LIFO())
+	desks := activeobject.NewType[Stock]("desk").Default(activeobject.ByLatest())
 	fmt.Println(served(desks)) // they came as 1, 3, 2
 	// Output: [2 3 1]
 }
@@ -193,7 +193,7 @@ func ExampleByPriority() {
 
 func ExampleOrdered() {
 	// Small orders first.
-	smallest := activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+	smallest := activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 		return a.Argument.(int) < b.Argument.(int)
 	})
 	fmt.Println(served(activeobject.NewType[Stock]("shop"), smallest)) // they came as 1, 3, 2
@@ -202,7 +202,7 @@ func ExampleOrdered() {
 
 func ExampleChoosing() {
 	// A regular customer goes first, among those who can be served now.
-	regulars := activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
+	regulars := activeobject.ByChoice(func(eligible []*activeobject.Candidate) int {
 		i := slices.IndexFunc(eligible, func(c *activeobject.Candidate) bool { return c.Client == "ann" })
 		return max(i, 0) // or the first that came
 	})
@@ -242,7 +242,7 @@ func ExampleBounded() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 1},
-		activeobject.Named("bolts"), activeobject.Bounded(1, activeobject.Refuse)))
+		activeobject.Name("bolts"), activeobject.Bound(1, activeobject.Refuse)))
 
 	ctx := context.Background()
 	stockOrder.Send(ctx, bolts, 20)             // waits
@@ -254,15 +254,15 @@ func ExampleBounded() {
 	// true sluice: bolts: order would wait: the object's waiting queue is full (1)
 }
 
-func ExampleOperation_Bounded() {
+func ExampleOperation_Bound() {
 	// Of the readings that have not been fetched only the newest counts.
 	meters := activeobject.NewType[Stock]("meter")
 	note := activeobject.Entry(meters, "note", (*Stock).Deliver).When("free", func(s *Stock) bool { return s.pieces == 0 }).
-		Bounded(1, activeobject.DropOldest)
+		Bound(1, activeobject.DropOldest)
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	meter := activeobject.Must(activeobject.New(system, meters, &Stock{}, activeobject.Named("meter")))
+	meter := activeobject.Must(activeobject.New(system, meters, &Stock{}, activeobject.Name("meter")))
 	ctx := context.Background()
 	note.Call(ctx, meter, 10)
 	old, newest := note.Send(ctx, meter, 20), note.Send(ctx, meter, 30)
@@ -306,7 +306,7 @@ func ExampleObject_Do() {
 	go func() { refilled <- bolts.DoWhen(ctx, empty, func(s *Stock) error { s.pieces = 100; return nil }) }()
 	stockOrder.Call(ctx, bolts, 10)
 	fmt.Println(<-refilled)
-	fmt.Println(stockCount.Call(ctx, bolts, activeobject.None{}))
+	fmt.Println(stockCount.Call(ctx, bolts, nil))
 	// Output:
 	// <nil>
 	// 10 pieces
@@ -314,8 +314,8 @@ func ExampleObject_Do() {
 	// 100 <nil>
 }
 
-func ExampleIntercept() {
-	guarded := activeobject.Intercept(activeobject.Interceptor{
+func ExampleInterceptors() {
+	guarded := activeobject.Interceptors(activeobject.Interceptor{
 		Queue: func(ctx context.Context, r activeobject.Intercepted) (context.Context, error) {
 			if r.Client == nil {
 				return nil, errors.New("who are you?")
@@ -347,7 +347,7 @@ func ExampleIntercept() {
 func ExampleObject_Stats() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}, activeobject.Counted()))
+	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}, activeobject.Counters()))
 
 	ctx := context.Background()
 	waiting := stockOrder.Send(ctx, bolts, 5)
@@ -366,10 +366,10 @@ func ExampleObject_Stats() {
 
 func ExampleWatchdog() {
 	lines := make(lineByLine, 1)
-	system := actor.NewSystem(actor.WithLogger(lines.logger()))
+	system := actor.NewSystem(actor.Logger(lines.logger()))
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{},
-		activeobject.Named("bolts"), activeobject.Watchdog(10*time.Millisecond)))
+		activeobject.Name("bolts"), activeobject.Watchdog(10*time.Millisecond)))
 
 	stockOrder.Send(context.Background(), bolts, 5)
 	fmt.Print(<-lines)

@@ -25,18 +25,18 @@ func decide(d proto.Directive) func(any) proto.Directive {
 
 var (
 	gauges    = activeobject.NewType[gauge]("gauge")
-	setGauge  = activeobject.Procedure(gauges, "set", activeobject.Put((*gauge).Set))
+	setGauge  = activeobject.Procedure(gauges, "set", activeobject.Arg((*gauge).Set))
 	readGauge = activeobject.Function(gauges, "read", (*gauge).Read)
 )
 
 // An object that has failed is restarted: its factory makes another state. The request
 // that failed is told at once; those that wait meanwhile are served by the new state.
-func ExampleSupervised() {
-	system := actor.NewSystem(actor.WithLogger(slog.New(slog.DiscardHandler)))
+func ExampleSupervisor() {
+	system := actor.NewSystem(actor.Logger(slog.New(slog.DiscardHandler)))
 	ctx := context.Background()
 	defer system.Close(ctx)
 	restart := proto.NewOneForOneStrategy(3, time.Minute, decide(proto.RestartDirective))
-	g, err := activeobject.NewFrom(system, gauges, newGauge, activeobject.Named("pressure"), activeobject.Supervised(restart))
+	g, err := activeobject.NewFrom(system, gauges, newGauge, activeobject.Name("pressure"), activeobject.Supervisor(restart))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -25,7 +25,7 @@ var (
 	stocks       = activeobject.NewType[Stock]("stock")
 	stockDeliver = activeobject.Procedure(stocks, "deliver", (*Stock).Deliver)
 	stockOrder   = activeobject.Entry(stocks, "order", (*Stock).Order).WhenArg("in stock", (*Stock).Has)
-	stockCount   = activeobject.Function(stocks, "count", activeobject.Get((*Stock).Count))
+	stockCount   = activeobject.Function(stocks, "count", activeobject.Result((*Stock).Count))
 )
 
 func ExampleNewType() {
@@ -52,13 +52,13 @@ func ExampleNewType() {
 
 func ExampleType_Default() {
 	// Every depot is served by a goroutine of its own, and its operations in turn.
-	depots := activeobject.NewType[Stock]("depot").Default(activeobject.Dedicated(), activeobject.Rotating())
+	depots := activeobject.NewType[Stock]("depot").Default(activeobject.DedicatedThread(), activeobject.ByRotation())
 	deliver := activeobject.Procedure(depots, "deliver", (*Stock).Deliver)
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, depots, &Stock{}))
-	nuts := activeobject.Must(activeobject.New(system, depots, &Stock{}, activeobject.Borrowed())) // rotates, on its callers' goroutines
+	nuts := activeobject.Must(activeobject.New(system, depots, &Stock{}, activeobject.CallerThreads())) // rotates, on its callers' goroutines
 	ctx := context.Background()
 	fmt.Println(deliver.Call(ctx, bolts, 10))
 	fmt.Println(deliver.Call(ctx, nuts, 20))
@@ -81,20 +81,20 @@ func (s *SealedStock) Broken() bool { return !s.sealed }
 func ExampleDerive() {
 	sealedStocks := activeobject.Derive(stocks, "sealed stock", func(s *SealedStock) *Stock { return &s.Stock }).
 		Strengthen("seal broken", (*SealedStock).Broken) // for all that is inherited
-	seal := activeobject.Procedure(sealedStocks, "seal", activeobject.Do((*SealedStock).Seal))
-	breakSeal := activeobject.Procedure(sealedStocks, "break seal", activeobject.Do((*SealedStock).Break))
+	seal := activeobject.Procedure(sealedStocks, "seal", activeobject.Plain((*SealedStock).Seal))
+	breakSeal := activeobject.Procedure(sealedStocks, "break seal", activeobject.Plain((*SealedStock).Break))
 	order := activeobject.In(sealedStocks, stockOrder) // the inherited operation
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	bolts := activeobject.Must(activeobject.New(system, sealedStocks, &SealedStock{Stock: Stock{pieces: 10}}, activeobject.Named("bolts")))
+	bolts := activeobject.Must(activeobject.New(system, sealedStocks, &SealedStock{Stock: Stock{pieces: 10}}, activeobject.Name("bolts")))
 
 	ctx := context.Background()
-	seal.Call(ctx, bolts, activeobject.None{})
+	seal.Call(ctx, bolts, nil)
 	waiting := order.Send(ctx, bolts, 4)
 	_, err := order.Try(ctx, bolts, 2)
 	fmt.Println(err)
-	breakSeal.Call(ctx, bolts, activeobject.None{})
+	breakSeal.Call(ctx, bolts, nil)
 	fmt.Println(waiting.Await(ctx))
 	// Output:
 	// sluice: bolts: order would wait: guard "seal broken" is false
@@ -106,17 +106,17 @@ func ExampleSame() {
 	// state of its own, so that the handles of the stock are its handles too.
 	rationed := activeobject.Derive(stocks, "rationed stock", activeobject.Same)
 	activeobject.In(rationed, stockOrder).WhenArg("within ration", func(_ *Stock, n int) bool { return n <= 3 })
-	empty := activeobject.Procedure(rationed, "empty", activeobject.Do(func(s *Stock) { s.pieces = 0 }))
+	empty := activeobject.Procedure(rationed, "empty", activeobject.Plain(func(s *Stock) { s.pieces = 0 }))
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	bread := activeobject.Must(activeobject.New(system, rationed, &Stock{pieces: 10}, activeobject.Named("bread")))
+	bread := activeobject.Must(activeobject.New(system, rationed, &Stock{pieces: 10}, activeobject.Name("bread")))
 
 	ctx := context.Background()
 	fmt.Println(stockOrder.Call(ctx, bread, 3))
 	_, err := stockOrder.Try(ctx, bread, 4)
 	fmt.Println(err)
-	empty.Call(ctx, bread, activeobject.None{})
+	empty.Call(ctx, bread, nil)
 	_, err = stockOrder.Try(ctx, bread, 1)
 	fmt.Println(err)
 	// Output:
@@ -136,14 +136,14 @@ func ExampleOperation_Override() {
 		c.orders++
 		return c.Stock.Order(n)
 	})
-	orders := activeobject.Function(counted, "orders", activeobject.Get(func(c *Counted) int { return c.orders }))
+	orders := activeobject.Function(counted, "orders", activeobject.Result(func(c *Counted) int { return c.orders }))
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, counted, &Counted{Stock: Stock{pieces: 10}}))
 	ctx := context.Background()
 	fmt.Println(order.Call(ctx, bolts, 4))
-	fmt.Println(orders.Call(ctx, bolts, activeobject.None{}))
+	fmt.Println(orders.Call(ctx, bolts, nil))
 	// Output:
 	// 6 <nil>
 	// 1 <nil>
@@ -153,14 +153,14 @@ func ExampleProcedure() {
 	stocks := activeobject.NewType[Stock]("stock")
 	deliver := activeobject.Procedure(stocks, "deliver", (*Stock).Deliver)
 	// Methods without argument, result or error are adapted.
-	burn := activeobject.Procedure(stocks, "burn", activeobject.Do(func(s *Stock) { s.pieces = 0 }))
+	burn := activeobject.Procedure(stocks, "burn", activeobject.Plain(func(s *Stock) { s.pieces = 0 }))
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}))
 	ctx := context.Background()
 	fmt.Println(deliver.Call(ctx, bolts, 10))
-	burn.Call(ctx, bolts, activeobject.None{})
+	burn.Call(ctx, bolts, nil)
 	fmt.Println(deliver.Call(ctx, bolts, 1))
 	// Output:
 	// 10 <nil>
@@ -170,7 +170,7 @@ func ExampleProcedure() {
 func ExampleEntry() {
 	stocks := activeobject.NewType[Stock]("stock")
 	deliver := activeobject.Procedure(stocks, "deliver", (*Stock).Deliver)
-	takeAll := activeobject.Entry(stocks, "take all", activeobject.Get(func(s *Stock) int {
+	takeAll := activeobject.Entry(stocks, "take all", activeobject.Result(func(s *Stock) int {
 		n := s.pieces
 		s.pieces = 0
 		return n
@@ -180,7 +180,7 @@ func ExampleEntry() {
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}))
 	ctx := context.Background()
-	taken := takeAll.Send(ctx, bolts, activeobject.None{}) // waits: the shelf is empty
+	taken := takeAll.Send(ctx, bolts, nil) // waits: the shelf is empty
 	deliver.Call(ctx, bolts, 7)
 	fmt.Println(taken.Await(ctx))
 	// Output: 7 <nil>
@@ -188,12 +188,12 @@ func ExampleEntry() {
 
 func ExampleFunction() {
 	stocks := activeobject.NewType[Stock]("stock")
-	count := activeobject.Function(stocks, "count", activeobject.Get((*Stock).Count))
+	count := activeobject.Function(stocks, "count", activeobject.Result((*Stock).Count))
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 3}))
-	fmt.Println(count.Call(context.Background(), bolts, activeobject.None{}))
+	fmt.Println(count.Call(context.Background(), bolts, nil))
 	// Output: 3 <nil>
 }
 
@@ -207,7 +207,7 @@ func ExampleOperation_Call() {
 	fmt.Println(stockOrder.Call(ctx, bolts, 4))
 	_, err := stockOrder.Call(ctx, bolts, 100) // waits until the context ends, and never runs
 	fmt.Println(err)
-	fmt.Println(stockCount.Call(context.Background(), bolts, activeobject.None{}))
+	fmt.Println(stockCount.Call(context.Background(), bolts, nil))
 	// Output:
 	// 6 <nil>
 	// context deadline exceeded
@@ -251,7 +251,7 @@ func ExampleOperation_Begin() {
 func ExampleOperation_Try() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 3}, activeobject.Named("bolts")))
+	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 3}, activeobject.Name("bolts")))
 
 	ctx := context.Background()
 	fmt.Println(stockOrder.Try(ctx, bolts, 2))
@@ -265,13 +265,13 @@ func ExampleOperation_Try() {
 func ExampleOperation_Tell() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}, activeobject.Named("bolts")))
+	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}, activeobject.Name("bolts")))
 
 	ctx := context.Background()
 	for range 3 {
 		stockDeliver.Tell(ctx, bolts, 5) // does not wait for the result
 	}
-	fmt.Println(stockCount.Call(ctx, bolts, activeobject.None{}))
+	fmt.Println(stockCount.Call(ctx, bolts, nil))
 	bolts.Stop()
 	fmt.Println(stockDeliver.Tell(ctx, bolts, 5))
 	// Output:
@@ -308,7 +308,7 @@ func ExampleOperation_Guard() {
 
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	shop := activeobject.Must(activeobject.New(system, shops, &Shop{open: true}, activeobject.Named("shop")))
+	shop := activeobject.Must(activeobject.New(system, shops, &Shop{open: true}, activeobject.Name("shop")))
 	_, err := buy.Try(context.Background(), shop, 1)
 	fmt.Println(err) // the part that is false
 	// Output: sluice: shop: buy would wait: guard "in stock" is false
@@ -322,9 +322,9 @@ func ExampleQueues() {
 	lock := activeobject.Must(activeobject.New(system, bursts, &BurstLock{}))
 
 	ctx := context.Background()
-	first, second := burstPass.Send(ctx, lock, activeobject.None{}), burstPass.Send(ctx, lock, activeobject.None{})
-	burstRelease.Call(ctx, lock, activeobject.None{})
-	late := burstPass.Send(ctx, lock, activeobject.None{})
+	first, second := burstPass.Send(ctx, lock, nil), burstPass.Send(ctx, lock, nil)
+	burstRelease.Call(ctx, lock, nil)
+	late := burstPass.Send(ctx, lock, nil)
 	fmt.Println(first.Ready(), second.Ready(), late.Ready())
 	// Output: true true false
 }
@@ -332,7 +332,7 @@ func ExampleQueues() {
 func ExampleObject_Explain() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 5}, activeobject.Named("bolts")))
+	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{pieces: 5}, activeobject.Name("bolts")))
 
 	ctx := context.Background()
 	stockOrder.Send(ctx, bolts, 20)
@@ -362,9 +362,9 @@ func ExampleProcedureCtx() {
 
 func ExampleObject_PID() {
 	// An object is an actor: protoactor messages to it wait in the same queue.
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
-	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}, activeobject.Named("bolts")))
+	bolts := activeobject.Must(activeobject.New(system, stocks, &Stock{}, activeobject.Name("bolts")))
 
 	root := system.Actors().Root
 	ordered := root.RequestFuture(bolts.PID(), &actor.Invoke{Operation: "order", Argument: 3}, time.Minute)

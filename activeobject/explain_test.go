@@ -25,7 +25,7 @@ func TestAnExplanationNamesTheGuardThatIsFalse(t *testing.T) {
 	wet := guards.When("wet", (*dam).wet)
 	deep := guards.WhenArg("deep enough", (*dam).reaches)
 	even := guards.When("even", func(d *dam) bool { return d.level%2 == 0 })
-	body := func(*dam, int) (None, error) { return None{}, nil }
+	body := func(*dam, int) (None, error) { return nil, nil }
 	// The state is 1: wet, odd, and less deep than 5.
 	want := map[*activeobject.Operation[dam, int, None]]string{
 		activeobject.Entry(dams, "one", body).When("dry", func(d *dam) bool { return d.level == 0 }):                                                                 "dry",
@@ -66,10 +66,10 @@ func TestAnExplanationNamesWhatRunsInTheWay(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		ts.drain.Send(background, o, None{})
+		ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, o, ts.hold)
-		ts.drain.Send(background, o, None{})
+		ts.drain.Send(background, o, nil)
 		ts.fill.Send(background, o, 1)
 		snap := o.Explain()
 		require.Len(t, snap.Running, 1)
@@ -95,7 +95,7 @@ func TestPositionsAreThoseWithinAnEntry(t *testing.T) {
 		release := braked(t, s, o, ts.hold)
 		for range 3 {
 			ts.fill.Send(background, o, 1)
-			ts.runs.Send(background, o, None{})
+			ts.runs.Send(background, o, nil)
 		}
 		next := map[string]int{}
 		for _, w := range o.Explain().Waiting {
@@ -113,7 +113,7 @@ func TestAgesAreTimesSinceArrival(t *testing.T) {
 		system := actor.NewSystem()
 		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}))
 		for range 3 {
-			ts.drain.Send(background, o, None{})
+			ts.drain.Send(background, o, nil)
 			time.Sleep(time.Minute) // in the bubble: no time passes
 		}
 		b := newBrake()
@@ -150,9 +150,9 @@ func golden(t *testing.T, name string, got []byte) {
 func TestAnExplanationFollowsTheWaitToItsEnd(t *testing.T) {
 	ps := newPlaces()
 	synctest.Test(t, func(t *testing.T) {
-		system := actor.NewSystem(actor.WithLogger(quiet))
+		system := actor.NewSystem(actor.Logger(quiet))
 		at := func(name string) *activeobject.Object[place] {
-			return activeobject.Must(activeobject.New(system, ps.Type, &place{}, activeobject.Named(name), activeobject.WithoutFastPath()))
+			return activeobject.Must(activeobject.New(system, ps.Type, &place{}, activeobject.Name(name), activeobject.NoFastPath()))
 		}
 		office, vault, safe := at("office"), at("vault"), at("safe")
 		var results []<-chan outcome[None]
@@ -163,8 +163,8 @@ func TestAnExplanationFollowsTheWaitToItsEnd(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(background)
 		visit(safe, func(context.Context) error { <-ctx.Done(); return nil })
-		visit(vault, func(ctx context.Context) error { _, err := ps.touch.Call(ctx, safe, None{}); return err })
-		entered := ps.enter.Send(background, office, None{})
+		visit(vault, func(ctx context.Context) error { _, err := ps.touch.Call(ctx, safe, nil); return err })
+		entered := ps.enter.Send(background, office, nil)
 		time.Sleep(1500 * time.Millisecond)
 		visit(office, func(ctx context.Context) error { _, err := ps.visit.Call(ctx, vault, nil); return err })
 		visit(office, nil)
@@ -200,7 +200,7 @@ func TestAnExplanationFollowsTheWaitToItsEnd(t *testing.T) {
 func TestAnIdleObjectExplainsItselfInFewWords(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Named("lake"))
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Name("lake"))
 		require.Equal(t, "lake: 0 running, 0 waiting\n", o.Explain().String())
 		j, err := o.Explain().JSON()
 		require.NoError(t, err)
@@ -215,7 +215,7 @@ func TestAFarWaitForAGuardIsExplained(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		a, b := ps.at(t, s, "a"), ps.at(t, s, "b")
 		ctx, cancel := context.WithCancel(background)
-		visited := calling(ctx, a, ps.visit, func(ctx context.Context) error { _, err := ps.enter.Call(ctx, b, None{}); return err })
+		visited := calling(ctx, a, ps.visit, func(ctx context.Context) error { _, err := ps.enter.Call(ctx, b, nil); return err })
 		waiting(t, b, ps.enter, 1)
 		eventually(t, "the guard has been asked", func() bool {
 			w := b.Explain().Waiting
@@ -234,9 +234,9 @@ func TestAFarWaitForAGuardIsExplained(t *testing.T) {
 
 func TestExplainingManyWaitersDelaysNoCall(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return None{}, nil }).WhenArg("deep enough", (*dam).reaches)
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
-	note := activeobject.Function(dams, "note", activeobject.Do(func(*dam) {}))
+	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
+	note := activeobject.Function(dams, "note", activeobject.Plain(func(*dam) {}))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
@@ -245,7 +245,7 @@ func TestExplainingManyWaitersDelaysNoCall(t *testing.T) {
 		var leaving []activeobject.Future[None]
 		for i := range waiters {
 			if i%10 == 5 {
-				leaving = append(leaving, drain.Send(background, o, None{}))
+				leaving = append(leaving, drain.Send(background, o, nil))
 			} else {
 				swim.Send(background, o, 1_000_000)
 			}
@@ -280,7 +280,7 @@ func TestExplainingManyWaitersDelaysNoCall(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					note.Call(background, o, None{})
+					note.Call(background, o, nil)
 					f := swim.Send(background, o, 1_000_000)
 					f.Withdraw()
 					calls++

@@ -55,8 +55,8 @@ func newMines() mines {
 		Type:     t,
 		blast:    activeobject.Procedure(t, "blast", blast),
 		blastCtx: activeobject.ProcedureCtx(t, "blast-ctx", func(m *mine, _ context.Context, v any) (None, error) { return blast(m, v) }),
-		leave:    activeobject.Procedure(t, "leave", activeobject.Do(leave)),
-		leaveCtx: activeobject.ProcedureCtx(t, "leave-ctx", func(m *mine, _ context.Context, _ None) (None, error) { leave(m); return None{}, nil }),
+		leave:    activeobject.Procedure(t, "leave", activeobject.Plain(leave)),
+		leaveCtx: activeobject.ProcedureCtx(t, "leave-ctx", func(m *mine, _ context.Context, _ None) (None, error) { leave(m); return nil, nil }),
 		enter:    activeobject.Entry(t, "enter", same).When("open", guard),
 		enterCtx: activeobject.EntryCtx(t, "enter-ctx", func(m *mine, _ context.Context, n int) (int, error) { return same(m, n) }).When("open too", guard),
 		dig: activeobject.Entry(t, "dig", same).WhenArg("soft", func(m *mine, n int) bool {
@@ -65,12 +65,12 @@ func newMines() mines {
 			}
 			return m.open
 		}),
-		tread:   activeobject.Procedure(t, "tread", activeobject.Do(func(m *mine) { m.open = true })),
-		arm:     activeobject.Procedure(t, "arm", activeobject.Put(func(m *mine, v any) { m.armed = v })),
-		look:    activeobject.Function(t, "look", activeobject.Get(func(m *mine) int { return m.blasts })),
+		tread:   activeobject.Procedure(t, "tread", activeobject.Plain(func(m *mine) { m.open = true })),
+		arm:     activeobject.Procedure(t, "arm", activeobject.Arg(func(m *mine, v any) { m.armed = v })),
+		look:    activeobject.Function(t, "look", activeobject.Result(func(m *mine) int { return m.blasts })),
 		hold:    hold(t),
-		wait:    activeobject.Entry(t, "wait", activeobject.Do(leave)).When("open", func(m *mine) bool { return m.open }),
-		waitCtx: activeobject.EntryCtx(t, "wait-ctx", func(m *mine, _ context.Context, _ None) (None, error) { leave(m); return None{}, nil }).When("open", func(m *mine) bool { return m.open }),
+		wait:    activeobject.Entry(t, "wait", activeobject.Plain(leave)).When("open", func(m *mine) bool { return m.open }),
+		waitCtx: activeobject.EntryCtx(t, "wait-ctx", func(m *mine, _ context.Context, _ None) (None, error) { leave(m); return nil, nil }).When("open", func(m *mine) bool { return m.open }),
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAPanicFailsItsOwnRequestAndTheObjectGoesOn(t *testing.T) {
 			release := braked(t, s, o, ms.hold)
 			called := calling(background, o, blast, any(io.ErrUnexpectedEOF))
 			waiting(t, o, blast, 1)
-			next := calling(background, o, ms.look, None{})
+			next := calling(background, o, ms.look, nil)
 			waiting(t, o, ms.look, 1)
 			release()
 			check(soon(t, s.system, called).err)
@@ -124,7 +124,7 @@ func TestAPanicInABodyThatWasServedFailsItsOwnCallerOnly(t *testing.T) {
 		var good []<-chan outcome[int]
 		for i := range 10 {
 			bad = append(bad, calling(background, o, ms.blast, any(i)))
-			good = append(good, calling(background, o, ms.look, None{}))
+			good = append(good, calling(background, o, ms.look, nil))
 		}
 		waiting(t, o, ms.blast, len(bad))
 		waiting(t, o, ms.look, len(good))
@@ -174,7 +174,7 @@ func TestAGuardThatPanicsFailsAllThatItGuardsAndNamesItself(t *testing.T) {
 			check(soon(t, s.system, even).err, "dig", "soft")
 			require.Equal(t, 1, ms.dig.Waiting(o), "the others of an argument guard are not touched")
 
-			// Newcomers fail one by one, on every way in.
+			// Newcomers fail one by one, however they are made.
 			_, err = enter.Call(background, o, 1)
 			check(err, enter.Name(), name)
 			_, err = enter.Try(background, o, 1)
@@ -188,7 +188,7 @@ func TestAGuardThatPanicsFailsAllThatItGuardsAndNamesItself(t *testing.T) {
 			// The object goes on, and the guard may recover.
 			_, err = ms.arm.Call(background, o, nil)
 			require.NoError(t, err)
-			_, err = ms.tread.Call(background, o, None{})
+			_, err = ms.tread.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Equal(t, outcome[int]{1, nil}, soon(t, s.system, odd))
 			got, err := enter.Call(background, o, 7)
@@ -223,7 +223,7 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 		}
 		alive := func(o *activeobject.Object[mine]) {
 			t.Helper()
-			require.NoError(t, soon(t, s.system, calling(background, o, ms.look, None{})).err)
+			require.NoError(t, soon(t, s.system, calling(background, o, ms.look, nil)).err)
 			require.Empty(t, o.Explain().Running)
 		}
 		for _, leave := range []*activeobject.Operation[mine, None, None]{ms.leave, ms.leaveCtx} {
@@ -231,30 +231,30 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 			t.Run("own/"+leave.Name(), func(t *testing.T) {
 				o := newObject(t, s, ms.Type, &mine{})
 				for _, call := range []func() <-chan outcome[None]{
-					func() <-chan outcome[None] { return calling(background, o, leave, None{}) },
-					func() <-chan outcome[None] { return trying(background, o, leave, None{}) },
+					func() <-chan outcome[None] { return calling(background, o, leave, nil) },
+					func() <-chan outcome[None] { return trying(background, o, leave, nil) },
 				} {
-					requireEnd(o, leave.Name(), soon(t, s.system, call()).err, s.borrows())
+					requireEnd(o, leave.Name(), soon(t, s.system, call()).err, s.onCallers())
 					alive(o)
 				}
 			})
 			t.Run("send/"+leave.Name(), func(t *testing.T) {
 				o := newObject(t, s, ms.Type, &mine{})
-				sent := async(func() (None, error) { return leave.Send(background, o, None{}).Await(background) })
+				sent := async(func() (None, error) { return leave.Send(background, o, nil).Await(background) })
 				// A leaf body runs on its sender if the object is idle.
-				requireEnd(o, leave.Name(), soon(t, s.system, sent).err, s.lends() && leaf)
+				requireEnd(o, leave.Name(), soon(t, s.system, sent).err, s.helpsLeaves() && leaf)
 				alive(o)
 			})
 			t.Run("served/"+leave.Name(), func(t *testing.T) {
 				o := newObject(t, s, ms.Type, &mine{})
 				release := braked(t, s, o, ms.hold)
-				called := calling(background, o, leave, None{})
+				called := calling(background, o, leave, nil)
 				waiting(t, o, leave, 1)
-				sent := leave.Send(background, o, None{})
+				sent := leave.Send(background, o, nil)
 				waiting(t, o, leave, 2)
 				release()
 				// The caller that owned the object serves leaf bodies, and its goroutine ends with them.
-				requireEnd(o, leave.Name(), soon(t, s.system, called).err, s.borrows() && !(s.lends() && leaf))
+				requireEnd(o, leave.Name(), soon(t, s.system, called).err, s.onCallers() && !(s.helpsLeaves() && leaf))
 				requireExit(o, leave.Name(), soon(t, s.system, awaiting(background, sent)).err)
 				alive(o)
 			})
@@ -262,14 +262,14 @@ func TestABodyThatEndsItsGoroutineFailsItsRequest(t *testing.T) {
 		for _, wait := range []*activeobject.Operation[mine, None, None]{ms.wait, ms.waitCtx} {
 			t.Run("guarded/"+wait.Name(), func(t *testing.T) {
 				o := newObject(t, s, ms.Type, &mine{})
-				called := calling(background, o, wait, None{})
+				called := calling(background, o, wait, nil)
 				waiting(t, o, wait, 1)
-				sent := wait.Send(background, o, None{})
-				opener := calling(background, o, ms.tread, None{})
+				sent := wait.Send(background, o, nil)
+				opener := calling(background, o, ms.tread, nil)
 				leaf := wait == ms.wait
-				requireEnd(o, wait.Name(), soon(t, s.system, called).err, s.borrows() && !(s.lends() && leaf))
+				requireEnd(o, wait.Name(), soon(t, s.system, called).err, s.onCallers() && !(s.helpsLeaves() && leaf))
 				// The opener served the waiter, and died of it.
-				require.Equal(t, s.lends() && leaf, soon(t, s.system, opener).err == errEnded)
+				require.Equal(t, s.helpsLeaves() && leaf, soon(t, s.system, opener).err == errEnded)
 				requireExit(o, wait.Name(), soon(t, s.system, awaiting(background, sent)).err)
 				alive(o)
 			})
@@ -282,14 +282,14 @@ func TestACallerThatDiesOfItsBodyHandsTheObjectOnOnce(t *testing.T) {
 		return
 	}
 	ms := newMines()
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}} {
 		synctest.Test(t, func(t *testing.T) {
 			system := actor.NewSystem()
 			o := activeobject.Must(activeobject.New(system, ms.Type, &mine{}, options...))
 			first := newBrake()
 			held := calling(background, o, ms.hold, first)
 			<-first.entered
-			left := calling(background, o, ms.leaveCtx, None{}) // is granted the object, and dies
+			left := calling(background, o, ms.leaveCtx, nil) // is granted the object, and dies
 			synctest.Wait()
 			var brakes []*brake
 			for range 3 {
@@ -301,7 +301,7 @@ func TestACallerThatDiesOfItsBodyHandsTheObjectOnOnce(t *testing.T) {
 			<-held
 			require.Error(t, (<-left).err)
 			for i := range brakes {
-				looked := calling(background, o, ms.look, None{})
+				looked := calling(background, o, ms.look, nil)
 				synctest.Wait()
 				require.Empty(t, looked, "two bodies run at a time")
 				for j, b := range brakes {
@@ -331,13 +331,13 @@ func TestObjectsGoOnThoughManyGoroutinesEndInThem(t *testing.T) {
 				wg.Go(func() {
 					switch i % 4 {
 					case 0:
-						ms.leave.Call(background, o, None{})
+						ms.leave.Call(background, o, nil)
 					case 1:
-						ms.leaveCtx.Call(background, o, None{})
+						ms.leaveCtx.Call(background, o, nil)
 					case 2:
 						ms.blast.Call(background, o, i)
 					default:
-						ms.leaveCtx.Send(background, o, None{}).Await(background)
+						ms.leaveCtx.Send(background, o, nil).Await(background)
 					}
 				})
 			}
@@ -356,7 +356,7 @@ func TestObjectsGoOnThoughManyGoroutinesEndInThem(t *testing.T) {
 func TestAGuardThatEndsItsGoroutineDoesNotWedgeTheObject(t *testing.T) {
 	// A failed assertion in a guard is enough for that.
 	ms := newMines()
-	sabotage := activeobject.Procedure(ms.Type, "sabotage", activeobject.Do(func(m *mine) { m.exits = true }))
+	sabotage := activeobject.Procedure(ms.Type, "sabotage", activeobject.Plain(func(m *mine) { m.exits = true }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		system := actor.NewSystem() // not to be closed if it is wedged
 		o := activeobject.Must(activeobject.New(system, ms.Type, &mine{}, s.options...))
@@ -364,11 +364,11 @@ func TestAGuardThatEndsItsGoroutineDoesNotWedgeTheObject(t *testing.T) {
 		defer cancel()
 		called := calling(ctx, o, ms.enter, 1)
 		waiting(t, o, ms.enter, 1)
-		sabotaged := calling(background, o, sabotage, None{}) // may die of the guard
+		sabotaged := calling(background, o, sabotage, nil) // may die of the guard
 		alive := make(chan struct{})
 		go func() {
-			ms.tread.Call(background, o, None{})
-			ms.look.Call(background, o, None{})
+			ms.tread.Call(background, o, nil)
+			ms.look.Call(background, o, nil)
 			close(alive)
 		}()
 		select {

@@ -1,7 +1,6 @@
 package activeobject
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -31,13 +30,13 @@ type Family[T any, K comparable, A, R any] struct {
 // is nil. The key function must always return the same key for an argument. If it
 // panics, or returns a key that is not equal to itself, the request fails with a
 // *KeyError.
-func EntryFamily[T any, K comparable, A, R any](t *Type[T], name string, body func(*T, A) (R, error), key func(A) K) *Family[T, K, A, R] {
+func EntryFamily[T any, K comparable, A, R any](t *Type[T], name string, body Body[T, A, R], key func(A) K) *Family[T, K, A, R] {
 	return familyOf(declare(t, mailbox.Entry, name, body, nil), key)
 }
 
 // EntryFamilyCtx is EntryFamily with a body that may block or call other objects,
 // as in ProcedureCtx.
-func EntryFamilyCtx[T any, K comparable, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error), key func(A) K) *Family[T, K, A, R] {
+func EntryFamilyCtx[T any, K comparable, A, R any](t *Type[T], name string, body BodyCtx[T, A, R], key func(A) K) *Family[T, K, A, R] {
 	return familyOf(declare(t, mailbox.Entry, name, nil, body), key)
 }
 
@@ -80,7 +79,7 @@ func (f *Family[T, K, A, R]) When(name string, holds func(*T) bool) *Family[T, K
 // WaitingAt returns how many requests of the key are admitted and wait. It must not
 // be called by a guard.
 func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
-	if !o.class.typ.extends(f.info.species) {
+	if !o.config.typ.extends(f.info.typ) {
 		return 0
 	}
 	return o.box.WaitingAt(f.info.index, key)
@@ -92,7 +91,7 @@ func (f *Family[T, K, A, R]) WaitingAt(o *Object[T], key K) int {
 // operation is taken to be able to open anything.
 //
 // An operation that opens what it does not declare leaves requests waiting whose
-// guard holds. Objects made with the option Checked find that out. If keys panics,
+// guard holds. Objects made with the option CheckOpens find that out. If keys panics,
 // all guards are evaluated, and the panic is logged.
 //
 // In a derived type, In and InFamily return the handles of what is inherited; what an
@@ -142,7 +141,7 @@ func keyOf(in typed) (key any, equal bool) {
 }
 
 // keyFor returns the key of a request for the invocation.
-func (op *operationInfo) keyFor(o *core, in typed) (key any, err error) {
+func (op *operationInfo) keyFor(o *objectHeader, in typed) (key any, err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -152,9 +151,9 @@ func (op *operationInfo) keyFor(o *core, in typed) (key any, err error) {
 	key, equal := keyOf(in)
 	if !equal {
 		err = op.unequal(o, key)
-	} else if o.class.audit != nil {
+	} else if o.config.audit != nil {
 		if again, _ := keyOf(in); again != key {
-			err = o.class.audit.found(&ImpureError{Object: o.Name(), Operation: op.name, Problem: "its key function gave two keys for one argument"})
+			err = o.config.audit.found(&ImpureError{Object: o.Name(), Operation: op.name, Problem: "its key function gave two keys for one argument"})
 		}
 	}
 	returned = true
@@ -164,7 +163,7 @@ func (op *operationInfo) keyFor(o *core, in typed) (key any, err error) {
 // checkKey returns the error of keyFor, if there is one, before the object is taken. Key
 // reports whether the key is equal to itself, and returns it, if it is not, so that nothing
 // is allocated for a good one.
-func (op *operationInfo) checkKey(o *core, key func() (key any, equal bool)) (err error) {
+func (op *operationInfo) checkKey(o *objectHeader, key func() (key any, equal bool)) (err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -180,7 +179,7 @@ func (op *operationInfo) checkKey(o *core, key func() (key any, equal bool)) (er
 
 // keyFailed returns the error of a key function that panicked with the value; if
 // there is none the goroutine is ending.
-func (op *operationInfo) keyFailed(o *core, value any) error {
+func (op *operationInfo) keyFailed(o *objectHeader, value any) error {
 	err := &KeyError{Object: o.Name(), Operation: op.name, Value: value, Stack: debug.Stack()}
 	if value == nil {
 		o.report(op.name, 0, &mailbox.ExitError{Object: o.Name(), Operation: op.name})
@@ -190,7 +189,7 @@ func (op *operationInfo) keyFailed(o *core, value any) error {
 	return err
 }
 
-func (op *operationInfo) unequal(o *core, key any) error {
+func (op *operationInfo) unequal(o *objectHeader, key any) error {
 	return &KeyError{Object: o.Name(), Operation: op.name, Value: fmt.Sprintf("key %v is not equal to itself", key)}
 }
 
@@ -203,9 +202,9 @@ type opened struct {
 
 // opener returns what an invocation that has run can have opened, for an operation that declares
 // that. If its declaration panics, anything can have been opened.
-func (op *operationInfo) opener(o *core, in typed) mailbox.Opener {
+func (op *operationInfo) opener(o *objectHeader, in typed) mailbox.Opener {
 	return func(family int, open func(key any)) {
-		i := slices.Index(op.opens, o.class.rule(family).Name)
+		i := slices.Index(op.opens, o.config.rule(family).Name)
 		if i < 0 {
 			return
 		}

@@ -36,8 +36,8 @@ func newLifts() lifts {
 	ls := lifts{
 		Type:  t,
 		stop:  activeobject.EntryFamily(t, "stop", func(l *lift, floor int) (int, error) { return l.floor, nil }, same).WhenKey("at the floor", (*lift).at),
-		move:  activeobject.Procedure(t, "move", activeobject.Put(move)),
-		cheat: activeobject.Procedure(t, "cheat", activeobject.Put(move)),
+		move:  activeobject.Procedure(t, "move", activeobject.Arg(move)),
+		cheat: activeobject.Procedure(t, "cheat", activeobject.Arg(move)),
 	}
 	activeobject.Opens(ls.move, ls.stop, same)
 	activeobject.Opens(ls.stop.Operation, ls.stop, same)
@@ -82,11 +82,11 @@ func TestAFamilyIsOneEntryForEachKey(t *testing.T) {
 	})
 }
 
-func TestOpeningOneKeyDoesNotAskTheOthers(t *testing.T) {
+func TestOpeningOneKeyEvaluatesNoOtherGuard(t *testing.T) {
 	ls := newLifts()
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &lift{asked: map[int]int{}}
-		o := newObject(t, s, ls.Type, state, activeobject.Counted())
+		o := newObject(t, s, ls.Type, state, activeobject.Counters())
 		for floor := 1; floor <= 100; floor++ {
 			for range 3 {
 				ls.stop.Send(background, o, floor)
@@ -117,7 +117,7 @@ func TestOpeningOneKeyDoesNotAskTheOthers(t *testing.T) {
 func TestAnUndeclaredOpeningIsFoundWhereItIsChecked(t *testing.T) {
 	ls := newLifts()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ls.Type, &lift{asked: map[int]int{}}, activeobject.Checked())
+		o := newObject(t, s, ls.Type, &lift{asked: map[int]int{}}, activeobject.CheckOpens())
 		five := calling(background, o, ls.stop.Operation, 5)
 		waiting(t, o, ls.stop.Operation, 1)
 		eventually(t, "it is inside", func() bool { return ls.stop.WaitingAt(o, 5) == 1 })
@@ -133,9 +133,9 @@ func TestAnUndeclaredOpeningIsFoundWhereItIsChecked(t *testing.T) {
 	})
 }
 
-func TestAKeyThatCannotBeOneFailsItsRequestAndNobodyElse(t *testing.T) {
+func TestAKeyThatCannotBeOneFailsItsRequestOnly(t *testing.T) {
 	typ := activeobject.NewType[dam]("dam")
-	body := func(*dam, any) (None, error) { return None{}, nil }
+	body := func(*dam, any) (None, error) { return nil, nil }
 	broken := activeobject.EntryFamily(typ, "broken", body, func(arg any) any {
 		switch arg {
 		case "panic":
@@ -149,7 +149,7 @@ func TestAKeyThatCannotBeOneFailsItsRequestAndNobodyElse(t *testing.T) {
 		}
 		return arg
 	}).WhenKey("open", func(d *dam, key any) bool { return d.level >= 0 })
-	state := activeobject.EntryFamily(typ, "of a float", func(*dam, float64) (None, error) { return None{}, nil }, func(f float64) float64 { return f }).When("wet", (*dam).wet)
+	state := activeobject.EntryFamily(typ, "of a float", func(*dam, float64) (None, error) { return nil, nil }, func(f float64) float64 { return f }).When("wet", (*dam).wet)
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, level := range []int{-1, 1} { // whether its guard holds or not
 			o := newObject(t, s, typ, &dam{level: level})
@@ -184,7 +184,7 @@ func TestAFamilyThatMakesNoSenseIsAPanicThatHelps(t *testing.T) {
 	for want, f := range map[string]func(){
 		"use WhenKey": func() { ls.stop.WhenArg("deep", (*lift).at) },
 		"without keys": func() {
-			activeobject.EntryFamily[lift, int](ls.Type, "x", func(*lift, int) (None, error) { return None{}, nil }, nil)
+			activeobject.EntryFamily[lift, int](ls.Type, "x", func(*lift, int) (None, error) { return nil, nil }, nil)
 		},
 		"by a nil func":  func() { activeobject.Opens(ls.move, ls.stop, nil) },
 		"nil family":     func() { activeobject.Opens[lift, int](ls.move, (*activeobject.Family[lift, int, int, int])(nil), same) },
@@ -202,10 +202,10 @@ func TestAFamilyThatMakesNoSenseIsAPanicThatHelps(t *testing.T) {
 	require.Contains(t, text(func() { activeobject.Opens(activeobject.In(others.Type, others.stop.Operation), others.stop, same) }), "after the first object")
 }
 
-func TestKeysThatNobodyWaitsForCostNothing(t *testing.T) {
+func TestKeysWithoutWaitersCostNothing(t *testing.T) {
 	ls := newLifts()
 	s := &scene{system: newSystem(t)}
-	o := newObject(t, s, ls.Type, &lift{asked: map[int]int{}}, activeobject.WithoutFastPath())
+	o := newObject(t, s, ls.Type, &lift{asked: map[int]int{}}, activeobject.NoFastPath())
 	memory := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -236,7 +236,7 @@ func TestTwoTypesDerivedFromOneKeepTheirOwnOpens(t *testing.T) {
 	family := func(t *activeobject.Type[lift], name string) *activeobject.Family[lift, int, int, int] {
 		return activeobject.EntryFamily(t, name, body, same).WhenKey("at", (*lift).at)
 	}
-	move := activeobject.Procedure(typ, "move", activeobject.Put(func(l *lift, to int) { l.floor = to }))
+	move := activeobject.Procedure(typ, "move", activeobject.Arg(func(l *lift, to int) { l.floor = to }))
 	for _, name := range []string{"one", "two", "three"} { // there is room for one more behind three
 		activeobject.Opens(move, family(typ, name), same)
 	}

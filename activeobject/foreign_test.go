@@ -58,12 +58,12 @@ func newTarns() tarns {
 	full := func(b *tarn) bool { return b.full }
 	ts := tarns{
 		Type:     t,
-		drain:    activeobject.Entry(t, "drain", activeobject.Do(func(b *tarn) { b.ran++ })).When("full", full),
-		drainCtx: activeobject.EntryCtx(t, "drain-ctx", func(b *tarn, _ context.Context, _ None) (None, error) { b.ran++; return None{}, nil }).When("full too", full),
-		fill:     activeobject.Procedure(t, "fill", activeobject.Put(func(b *tarn, full bool) { b.full = full })),
-		ran:      activeobject.Procedure(t, "ran", activeobject.Get(func(b *tarn) int { return b.ran })),
+		drain:    activeobject.Entry(t, "drain", activeobject.Plain(func(b *tarn) { b.ran++ })).When("full", full),
+		drainCtx: activeobject.EntryCtx(t, "drain-ctx", func(b *tarn, _ context.Context, _ None) (None, error) { b.ran++; return nil, nil }).When("full too", full),
+		fill:     activeobject.Procedure(t, "fill", activeobject.Arg(func(b *tarn, full bool) { b.full = full })),
+		ran:      activeobject.Procedure(t, "ran", activeobject.Result(func(b *tarn) int { return b.ran })),
 	}
-	ts.twice = activeobject.Procedure(t, "twice", func(*tarn, None) (None, error) { return ts.drainCtx.Requeue(None{}) })
+	ts.twice = activeobject.Procedure(t, "twice", func(*tarn, None) (None, error) { return ts.drainCtx.Requeue(nil) })
 	return ts
 }
 
@@ -76,8 +76,8 @@ func misdeeds(ts tarns, o *activeobject.Object[tarn]) (all map[string]func(), re
 		"exits":      runtime.Goexit,
 		"blocks":     func() { <-blocked },
 		"explains":   func() { o.Explain() },
-		"calls back": func() { ts.ran.Call(background, o, None{}) },
-		"tries":      func() { ts.ran.Try(background, o, None{}) },
+		"calls back": func() { ts.ran.Call(background, o, nil) },
+		"tries":      func() { ts.ran.Try(background, o, nil) },
 	}, func() { close(blocked) }
 }
 
@@ -86,7 +86,7 @@ var orders = map[string]activeobject.Option{
 	"by arrival":  activeobject.ByArrival(),
 	"by deadline": activeobject.ByDeadline(),
 	"by priority": activeobject.ByPriority(),
-	"chosen":      activeobject.Choosing(func([]*activeobject.Candidate) int { return 0 }),
+	"chosen":      activeobject.ByChoice(func([]*activeobject.Candidate) int { return 0 }),
 }
 
 // A context is its caller's code. Whatever its methods do while the request waits, others do
@@ -112,24 +112,24 @@ func TestAContextOfOnesOwnHarmsNoOtherCallerWhileItsRequestWaits(t *testing.T) {
 							var own <-chan outcome[None]
 							switch how {
 							case "call":
-								own = contained(func() (None, error) { return ts.drain.Call(f, o, None{}) })
+								own = contained(func() (None, error) { return ts.drain.Call(f, o, nil) })
 							case "call ctx":
 								waits = ts.drainCtx
-								own = contained(func() (None, error) { return ts.drainCtx.Call(f, o, None{}) })
+								own = contained(func() (None, error) { return ts.drainCtx.Call(f, o, nil) })
 							case "send":
-								own = awaiting(background, ts.drain.Send(f, o, None{}))
+								own = awaiting(background, ts.drain.Send(f, o, nil))
 							case "tell":
-								require.NoError(t, ts.drain.Tell(f, o, None{}))
+								require.NoError(t, ts.drain.Tell(f, o, nil))
 							case "requeued":
 								waits = ts.drainCtx
-								own = contained(func() (None, error) { return ts.twice.Call(f, o, None{}) })
+								own = contained(func() (None, error) { return ts.twice.Call(f, o, nil) })
 							case "send requeued":
 								waits = ts.drainCtx
-								own = awaiting(background, ts.twice.Send(f, o, None{}))
+								own = awaiting(background, ts.twice.Send(f, o, nil))
 							}
 							waiting(t, o, waits, 1)
 							f.armed.Store(true)
-							behind := calling(background, o, ts.drain, None{})
+							behind := calling(background, o, ts.drain, nil)
 							eventually(t, where, func() bool { return ts.drain.Waiting(o)+ts.drainCtx.Waiting(o) == 2 })
 							if ends {
 								cancel()
@@ -147,7 +147,7 @@ func TestAContextOfOnesOwnHarmsNoOtherCallerWhileItsRequestWaits(t *testing.T) {
 								}
 							}
 							eventually(t, where, func() bool {
-								out := soon(t, s.system, calling(background, o, ts.ran, None{}))
+								out := soon(t, s.system, calling(background, o, ts.ran, nil))
 								return out.err == nil && out.result == want
 							})
 							require.Empty(t, o.Explain().Waiting, where)
@@ -186,27 +186,27 @@ func TestAContextOfOnesOwnHarmsNoOtherCallerWhenItsRequestArrives(t *testing.T) 
 						own := contained(func() (None, error) {
 							switch how {
 							case "call":
-								return ts.drain.Call(f, o, None{})
+								return ts.drain.Call(f, o, nil)
 							case "call ctx":
-								return ts.drainCtx.Call(f, o, None{})
+								return ts.drainCtx.Call(f, o, nil)
 							case "try":
-								return ts.drain.Try(f, o, None{})
+								return ts.drain.Try(f, o, nil)
 							case "send":
-								return ts.drain.Send(f, o, None{}).Await(background)
+								return ts.drain.Send(f, o, nil).Await(background)
 							case "tell":
-								return None{}, ts.drain.Tell(f, o, None{})
+								return nil, ts.drain.Tell(f, o, nil)
 							}
-							return ts.twice.Call(f, o, None{})
+							return ts.twice.Call(f, o, nil)
 						})
 						for range 3 {
-							require.NoError(t, soon(t, s.system, calling(background, o, ts.ran, None{})).err, where)
+							require.NoError(t, soon(t, s.system, calling(background, o, ts.ran, nil)).err, where)
 							runtime.Gosched()
 						}
 						require.NoError(t, soon(t, s.system, calling(background, o, ts.fill, true)).err, where)
 						f.armed.Store(false)
 						release()
 						soon(t, s.system, own)
-						require.NoError(t, soon(t, s.system, calling(background, o, ts.drain, None{})).err, where)
+						require.NoError(t, soon(t, s.system, calling(background, o, ts.drain, nil)).err, where)
 						require.Empty(t, o.Explain().Running, where)
 						cancel()
 						soon(t, s.system, o.Stop())
@@ -244,28 +244,28 @@ func (h hung) Err() error {
 	return nil
 }
 
-// What a request fails with whose context has ended is what that says, on every way.
+// A request whose context has ended fails with the error of that context, however it is made.
 func TestARequestFailsWithTheErrorOfItsContextWhateverKindThatIs(t *testing.T) {
 	ts := newTarns()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for how, begin := range map[string]func(ctx context.Context, o *activeobject.Object[tarn]) <-chan outcome[None]{
 			"call": func(ctx context.Context, o *activeobject.Object[tarn]) <-chan outcome[None] {
-				return calling(ctx, o, ts.drain, None{})
+				return calling(ctx, o, ts.drain, nil)
 			},
 			"send": func(ctx context.Context, o *activeobject.Object[tarn]) <-chan outcome[None] {
-				return awaiting(background, ts.drain.Send(ctx, o, None{}))
+				return awaiting(background, ts.drain.Send(ctx, o, nil))
 			},
 			"begin": func(ctx context.Context, o *activeobject.Object[tarn]) <-chan outcome[None] {
-				k := ts.drain.Begin(ctx, o, None{})
+				k := ts.drain.Begin(ctx, o, nil)
 				return async(func() (None, error) { return k.Await(background) })
 			},
 			"requeued": func(ctx context.Context, o *activeobject.Object[tarn]) <-chan outcome[None] {
-				return calling(ctx, o, ts.twice, None{})
+				return calling(ctx, o, ts.twice, nil)
 			},
 			"select": func(ctx context.Context, o *activeobject.Object[tarn]) <-chan outcome[None] {
 				return async(func() (None, error) {
-					_, err := activeobject.Select(ctx, ts.drain.Case(o, None{}))
-					return None{}, err
+					_, err := activeobject.Select(ctx, ts.drain.Case(o, nil))
+					return nil, err
 				})
 			},
 		} {
@@ -282,7 +282,7 @@ func TestARequestFailsWithTheErrorOfItsContextWhateverKindThatIs(t *testing.T) {
 				}
 				cancel()
 				require.ErrorIs(t, soon(t, s.system, own).err, errOwn, how)
-				require.Zero(t, soon(t, s.system, calling(background, o, ts.ran, None{})).result, how)
+				require.Zero(t, soon(t, s.system, calling(background, o, ts.ran, nil)).result, how)
 			}
 		}
 	})
@@ -296,11 +296,11 @@ func TestAContextThatCannotSayWhyItHasEndedFailsItsRequestOnly(t *testing.T) {
 		for what, deed := range map[string]func(){"panics": func() { panic(errOwn) }, "exits": runtime.Goexit} {
 			for how, begin := range map[string]func(ctx context.Context, o *activeobject.Object[tarn]) func() error{
 				"send": func(ctx context.Context, o *activeobject.Object[tarn]) func() error {
-					f := ts.drain.Send(ctx, o, None{})
+					f := ts.drain.Send(ctx, o, nil)
 					return func() error { return soon(t, s.system, awaiting(background, f)).err }
 				},
 				"begin": func(ctx context.Context, o *activeobject.Object[tarn]) func() error {
-					k := ts.drain.Begin(ctx, o, None{})
+					k := ts.drain.Begin(ctx, o, nil)
 					return func() error {
 						return soon(t, s.system, async(func() (None, error) { return k.Await(background) })).err
 					}
@@ -323,7 +323,7 @@ func TestAContextThatCannotSayWhyItHasEndedFailsItsRequestOnly(t *testing.T) {
 				require.Equal(t, what == "panics", errors.Is(err, errOwn), where)
 				eventually(t, where, func() bool { return len(o.Explain().Waiting) == 0 })
 				require.NoError(t, soon(t, s.system, calling(background, o, ts.fill, true)).err, where)
-				require.Zero(t, soon(t, s.system, calling(background, o, ts.ran, None{})).result, where)
+				require.Zero(t, soon(t, s.system, calling(background, o, ts.ran, nil)).result, where)
 			}
 		}
 	})
@@ -331,30 +331,30 @@ func TestAContextThatCannotSayWhyItHasEndedFailsItsRequestOnly(t *testing.T) {
 
 // A goroutine that gives an object back on which others wait asks its context nothing: that
 // might come back to the object.
-func TestAContextIsNotAskedWhileItsCallersGoroutineHasTheObject(t *testing.T) {
+func TestAContextIsNotCalledWhileItsCallersGoroutineHasTheObject(t *testing.T) {
 	typ := activeobject.NewType[tarn]("tarn")
 	var during func()
 	open := func(b *tarn) bool { return b.full }
-	dive := activeobject.Procedure(typ, "dive", activeobject.Do(func(*tarn) { during() }))
-	pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*tarn) {})).When("full", open)
+	dive := activeobject.Procedure(typ, "dive", activeobject.Plain(func(*tarn) { during() }))
+	pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*tarn) {})).When("full", open)
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, method := range methods {
 			o := newObject(t, s, typ, &tarn{full: true})
-			f := &foreign{Context: background, method: method, does: func() { pass.Call(background, o, None{}) }}
+			f := &foreign{Context: background, method: method, does: func() { pass.Call(background, o, nil) }}
 			var behind <-chan outcome[None]
 			during = func() {
-				behind = calling(background, o, pass, None{})
+				behind = calling(background, o, pass, nil)
 				eventually(t, "another call waits", func() bool { return len(o.Explain().Waiting) == 1 })
 				f.armed.Store(true)
 			}
-			require.NoError(t, soon(t, s.system, calling(f, o, dive, None{})).err, method)
+			require.NoError(t, soon(t, s.system, calling(f, o, dive, nil)).err, method)
 			require.NoError(t, soon(t, s.system, behind).err, method)
 			f.armed.Store(false)
 			during = func() {}
 
 			// Nor does one that finds its guard false.
 			require.NoError(t, o.Do(background, func(b *tarn) error { b.full = false; return nil }))
-			own := calling(f, o, pass, None{})
+			own := calling(f, o, pass, nil)
 			waiting(t, o, pass, 1)
 			f.armed.Store(true)
 			require.NoError(t, o.Do(background, func(b *tarn) error { b.full = true; return nil }))

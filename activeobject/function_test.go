@@ -34,13 +34,13 @@ type resultsType struct {
 
 func newResults() *resultsType {
 	t := activeobject.NewType[results]("results")
-	value := activeobject.Get(func(r *results) int { return r.value })
+	value := activeobject.Result(func(r *results) int { return r.value })
 	return &resultsType{
 		Type:  t,
-		set:   activeobject.Procedure(t, "set", activeobject.Put(func(r *results, v int) { r.value = v })),
+		set:   activeobject.Procedure(t, "set", activeobject.Arg(func(r *results, v int) { r.value = v })),
 		read:  activeobject.Function(t, "read", value).When("there", (*results).there),
 		above: activeobject.Function(t, "above", func(r *results, least int) (int, error) { return r.value, nil }).WhenArg("above", func(r *results, least int) bool { return r.value > least }),
-		take:  activeobject.Entry(t, "take", activeobject.Get(func(r *results) int { v := r.value; r.value = 0; return v })).When("there to take", func(r *results) bool { return r.value > 0 }),
+		take:  activeobject.Entry(t, "take", activeobject.Result(func(r *results) int { v := r.value; r.value = 0; return v })).When("there to take", func(r *results) bool { return r.value > 0 }),
 	}
 }
 
@@ -53,7 +53,7 @@ func TestAllThatWaitForAFunctionStartByOneEvaluation(t *testing.T) {
 		o := newObject(t, s, rs.Type, state)
 		var calls []<-chan outcome[int]
 		for range n {
-			calls = append(calls, calling(background, o, rs.read, None{}))
+			calls = append(calls, calling(background, o, rs.read, nil))
 		}
 		waiting(t, o, rs.read, n)
 		before := state.evaluated.Load()
@@ -74,7 +74,7 @@ func TestAFunctionWithAGuardWaitsLikeAnEntry(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		rs := newResults()
 		o := newObject(t, s, rs.Type, &results{})
-		requireWaits(t, o, rs.read, None{}, "there")
+		requireWaits(t, o, rs.read, nil, "there")
 		requireWaits(t, o, rs.above, 3, "above")
 
 		ctx, cancel := context.WithCancel(background)
@@ -88,7 +88,7 @@ func TestAFunctionWithAGuardWaitsLikeAnEntry(t *testing.T) {
 		_, err := rs.set.Call(background, o, 3)
 		require.NoError(t, err)
 		require.Equal(t, 1, rs.above.Waiting(o), "3 is not above 3")
-		got, err := rs.read.Call(background, o, None{})
+		got, err := rs.read.Call(background, o, nil)
 		require.NoError(t, err)
 		require.Equal(t, 3, got)
 		_, err = rs.set.Call(background, o, 4)
@@ -103,11 +103,11 @@ func TestFunctionsAndEntriesThatWaitForOneEventStartInOrder(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		rs := newResults()
 		o := newObject(t, s, rs.Type, &results{})
-		reads := calling(background, o, rs.read, None{})
+		reads := calling(background, o, rs.read, nil)
 		waiting(t, o, rs.read, 1)
-		takes := calling(background, o, rs.take, None{})
+		takes := calling(background, o, rs.take, nil)
 		waiting(t, o, rs.take, 1)
-		late := calling(background, o, rs.read, None{})
+		late := calling(background, o, rs.read, nil)
 		waiting(t, o, rs.read, 2)
 		_, err := rs.set.Call(background, o, 1)
 		require.NoError(t, err)
@@ -124,20 +124,20 @@ func TestFunctionsAndEntriesThatWaitForOneEventStartInOrder(t *testing.T) {
 func TestAnInheritedFunctionCanGetAGuard(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		base := activeobject.NewType[results]("base")
-		read := activeobject.Function(base, "read", activeobject.Get(func(r *results) int { return r.value }))
+		read := activeobject.Function(base, "read", activeobject.Result(func(r *results) int { return r.value }))
 		derived := activeobject.Derive(base, "derived", activeobject.Same[results])
 		activeobject.In(derived, read).When("there", (*results).there)
-		set := activeobject.Procedure(derived, "set", activeobject.Put(func(r *results, v int) { r.value = v }))
+		set := activeobject.Procedure(derived, "set", activeobject.Arg(func(r *results, v int) { r.value = v }))
 
 		o := newObject(t, s, derived, &results{})
-		reads := calling(background, o, read, None{})
+		reads := calling(background, o, read, nil)
 		waiting(t, o, read, 1)
 		_, err := set.Call(background, o, 5)
 		require.NoError(t, err)
 		require.Equal(t, outcome[int]{5, nil}, soon(t, s.system, reads))
 
 		plain := newObject(t, s, base, &results{})
-		got, err := read.Call(background, plain, None{})
+		got, err := read.Call(background, plain, nil)
 		require.NoError(t, err)
 		require.Zero(t, got, "at the base it does not wait")
 	})
@@ -150,12 +150,12 @@ func ExampleFunction_guard() {
 
 	type election struct{ leader string }
 	elections := activeobject.NewType[election]("election")
-	elect := activeobject.Procedure(elections, "elect", activeobject.Put(func(e *election, who string) { e.leader = who }))
-	leader := activeobject.Function(elections, "leader", activeobject.Get(func(e *election) string { return e.leader })).
+	elect := activeobject.Procedure(elections, "elect", activeobject.Arg(func(e *election, name string) { e.leader = name }))
+	leader := activeobject.Function(elections, "leader", activeobject.Result(func(e *election) string { return e.leader })).
 		When("elected", func(e *election) bool { return e.leader != "" })
 
 	ctx, o := context.Background(), activeobject.Must(activeobject.New(system, elections, &election{}))
-	one, other := leader.Send(ctx, o, None{}), leader.Send(ctx, o, None{})
+	one, other := leader.Send(ctx, o, nil), leader.Send(ctx, o, nil)
 	fmt.Println(leader.Waiting(o), "wait")
 	elect.Call(ctx, o, "Ada")
 	a, _ := one.Await(ctx)

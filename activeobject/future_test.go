@@ -18,7 +18,7 @@ func TestTryRunsWhenTheObjectIsIdle(t *testing.T) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{level: 5})
 			for i := range 5 {
-				n, err := drain.Try(background, o, None{})
+				n, err := drain.Try(background, o, nil)
 				require.NoError(t, err)
 				require.Equal(t, i+1, n)
 			}
@@ -31,7 +31,7 @@ func TestTryIsRefusedByItsGuard(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
-			_, err := drain.Try(background, o, None{})
+			_, err := drain.Try(background, o, nil)
 			require.ErrorIs(t, err, activeobject.ErrRefused)
 			require.EqualError(t, err, "sluice: "+o.Name()+": "+drain.Name()+` would wait: guard "wet" is false`)
 			require.Zero(t, drain.Waiting(o), "it leaves no trace")
@@ -46,7 +46,7 @@ func TestTryWaitsForWhatRunsAndThenDecides(t *testing.T) {
 			for level, refused := range map[int]bool{0: true, 1: false} {
 				o := newObject(t, s, ts.Type, &dam{level: level})
 				release := braked(t, s, o, ts.hold)
-				tried := trying(background, o, drain, None{})
+				tried := trying(background, o, drain, nil)
 				waiting(t, o, drain, 1)
 				require.Empty(t, tried)
 				release()
@@ -61,11 +61,11 @@ func TestTryIsRefusedBehindOneThatComesFirst(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
-			o := newObject(t, s, ts.Type, &dam{level: 10}, activeobject.Named("tank-of-"+drain.Name()))
+			o := newObject(t, s, ts.Type, &dam{level: 10}, activeobject.Name("tank-of-"+drain.Name()))
 			release := braked(t, s, o, ts.hold)
 			first := calling(background, o, ts.fill, 1)
 			waiting(t, o, ts.fill, 1)
-			tried := trying(background, o, drain, None{})
+			tried := trying(background, o, drain, nil)
 			waiting(t, o, drain, 1)
 			release()
 			require.NoError(t, soon(t, s.system, first).err)
@@ -80,9 +80,9 @@ func TestAWaiterWithAShutGuardDoesNotStandInATrysWay(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		ts.drain.Send(background, o, None{})
+		ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
-		n, err := ts.runs.Try(background, o, None{})
+		n, err := ts.runs.Try(background, o, nil)
 		require.NoError(t, err)
 		require.Zero(t, n)
 		_, err = ts.fill.Try(background, o, 1)
@@ -91,12 +91,12 @@ func TestAWaiterWithAShutGuardDoesNotStandInATrysWay(t *testing.T) {
 	})
 }
 
-func TestAFutureWakesAllWhoAwaitIt(t *testing.T) {
+func TestAFutureWakesAllThatAwaitIt(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
-			f := drain.Send(background, o, None{})
+			f := drain.Send(background, o, nil)
 			waiting(t, o, drain, 1)
 			require.False(t, f.Ready())
 			select {
@@ -133,7 +133,7 @@ func TestWithdrawTakesBackARequestThatWaits(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
-			f := drain.Send(background, o, None{})
+			f := drain.Send(background, o, nil)
 			waiting(t, o, drain, 1)
 			require.True(t, f.Withdraw())
 			require.False(t, f.Withdraw(), "only once")
@@ -174,14 +174,14 @@ func TestTellForgetsTheResult(t *testing.T) {
 	ts, ms := newTanks(), newMines()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		require.NoError(t, ts.drain.Tell(background, o, None{}))
+		require.NoError(t, ts.drain.Tell(background, o, nil))
 		require.NoError(t, ts.fill.Tell(background, o, 1))
 		eventually(t, "it has run", func() bool { return ts.ran(o) == 1 })
 
 		m := newObject(t, s, ms.Type, &mine{})
 		require.NoError(t, ms.blast.Tell(background, m, "bang"), "a body that fails has been taken")
 		require.NoError(t, ms.blastCtx.Tell(background, m, "bang"))
-		eventually(t, "both have run", func() bool { n, _ := ms.look.Call(background, m, None{}); return n == 2 })
+		eventually(t, "both have run", func() bool { n, _ := ms.look.Call(background, m, nil); return n == 2 })
 	})
 }
 
@@ -207,11 +207,11 @@ func TestABodysErrorIsItsResult(t *testing.T) {
 func TestAnOperationOfAnotherTypeIsRefused(t *testing.T) {
 	// The state may even be of the same Go type.
 	ts, others := newTanks(), activeobject.NewType[dam]("lake")
-	swim := activeobject.Procedure(others, "swim", activeobject.Put((*dam).fill))
-	swimCtx := activeobject.ProcedureCtx(others, "swim-ctx", func(d *dam, _ context.Context, n int) (None, error) { d.fill(n); return None{}, nil })
+	swim := activeobject.Procedure(others, "swim", activeobject.Arg((*dam).fill))
+	swimCtx := activeobject.ProcedureCtx(others, "swim-ctx", func(d *dam, _ context.Context, n int) (None, error) { d.fill(n); return nil, nil })
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &dam{}
-		o := newObject(t, s, ts.Type, state, activeobject.Named("tank"))
+		o := newObject(t, s, ts.Type, state, activeobject.Name("tank"))
 		for _, op := range []*activeobject.Operation[dam, int, None]{swim, swimCtx} {
 			check := func(err error) {
 				t.Helper()
@@ -244,7 +244,7 @@ func TestPooledRecordsPinNothing(t *testing.T) {
 	empties := activeobject.NewType[empty]("empty")
 	pass := activeobject.Entry(empties, "pass", func(_ *empty, b *box) (*box, error) { return &box{bytes: b.bytes}, nil }).When("open", func(e *empty) bool { return e.open })
 	passCtx := activeobject.EntryCtx(empties, "pass-ctx", func(_ *empty, _ context.Context, b *box) (*box, error) { return &box{bytes: b.bytes}, nil }).When("open", func(e *empty) bool { return e.open })
-	open := activeobject.Procedure(empties, "open", activeobject.Put(func(e *empty, open bool) { e.open = open }))
+	open := activeobject.Procedure(empties, "open", activeobject.Arg(func(e *empty, open bool) { e.open = open }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, empties, &empty{})
 		for _, op := range []*activeobject.Operation[empty, *box, *box]{pass, passCtx} {

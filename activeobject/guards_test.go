@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 )
 
-// dam is the object of many tests: its guard counts how often it is asked, and
+// dam is the object of many tests: its guard counts its evaluations, and
 // its bodies write down that they ran. Nothing in it is synchronized: that is
 // what the objects are for, and the race detector watches.
 type dam struct {
@@ -34,23 +34,23 @@ func (d *dam) note(s string) { d.log = append(d.log, s) }
 
 func TestGuardsAreReconsideredAfterAProcedureNotAfterAFunction(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	asked := activeobject.Function(dams, "asked", activeobject.Get(func(d *dam) int { return d.asked }))
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	asked := activeobject.Function(dams, "asked", activeobject.Result(func(d *dam) int { return d.asked }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{level: -20})
-		drained := calling(background, o, drain, None{})
+		drained := calling(background, o, drain, nil)
 		waiting(t, o, drain, 1)
 
-		before, _ := asked.Call(background, o, None{})
+		before, _ := asked.Call(background, o, nil)
 		for range 10 {
-			after, _ := asked.Call(background, o, None{})
+			after, _ := asked.Call(background, o, nil)
 			require.Equal(t, before, after, "a function had the guard asked")
 		}
 		for i := range 10 {
 			fill.Call(background, o, 1)
-			after, _ := asked.Call(background, o, None{})
+			after, _ := asked.Call(background, o, nil)
 			require.Equal(t, before+i+1, after, "a procedure has the guard asked once")
 		}
 		fill.Call(background, o, 100)
@@ -58,38 +58,38 @@ func TestGuardsAreReconsideredAfterAProcedureNotAfterAFunction(t *testing.T) {
 	})
 }
 
-func TestAStateGuardIsAskedOncePerReconsiderationHoweverManyWait(t *testing.T) {
+func TestAStateGuardIsEvaluatedOncePerReconsiderationHoweverManyWait(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	asked := activeobject.Function(dams, "asked", activeobject.Get(func(d *dam) int { return d.asked }))
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	asked := activeobject.Function(dams, "asked", activeobject.Result(func(d *dam) int { return d.asked }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{level: -1})
 		const waiters = 1000
 		for range waiters {
-			drain.Send(background, o, None{})
+			drain.Send(background, o, nil)
 		}
 		waiting(t, o, drain, waiters)
 
-		before, _ := asked.Call(background, o, None{})
+		before, _ := asked.Call(background, o, nil)
 		fill.Call(background, o, 1) // to 0: shut still
-		after, _ := asked.Call(background, o, None{})
+		after, _ := asked.Call(background, o, nil)
 		require.Equal(t, 1, after-before, "a pass that opens nothing")
 
 		before = after
 		fill.Call(background, o, 3)
 		waiting(t, o, drain, waiters-3)
-		after, _ = asked.Call(background, o, None{})
+		after, _ = asked.Call(background, o, nil)
 		require.Equal(t, 4, after-before, "three that start, and the answer that shuts the gate again")
 	})
 }
 
-func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
+func TestAnArgumentGuardIsEvaluatedOncePerWaiterAndReconsideration(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return None{}, nil }).WhenArg("deep enough", (*dam).reaches)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
-	asked := activeobject.Function(dams, "asked", activeobject.Get(func(d *dam) int { return d.asked }))
+	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
+	asked := activeobject.Function(dams, "asked", activeobject.Result(func(d *dam) int { return d.asked }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
@@ -99,17 +99,17 @@ func TestAnArgumentGuardIsAskedOncePerWaiterAndReconsideration(t *testing.T) {
 		}
 		waiting(t, o, swim, waiters)
 		for range 3 {
-			before, _ := asked.Call(background, o, None{})
+			before, _ := asked.Call(background, o, nil)
 			fill.Call(background, o, 1)
-			after, _ := asked.Call(background, o, None{})
+			after, _ := asked.Call(background, o, nil)
 			require.Equal(t, waiters, after-before)
 		}
 	})
 }
 
-func TestAWaiterWhoseOwnGuardIsFalseStandsInNobodysWay(t *testing.T) {
+func TestAWaiterWhoseOwnGuardIsFalseBlocksNoOther(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return None{}, nil }).WhenArg("deep enough", (*dam).reaches)
+	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).WhenArg("deep enough", (*dam).reaches)
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{level: 5})
@@ -126,10 +126,10 @@ func TestAWaiterWhoseOwnGuardIsFalseStandsInNobodysWay(t *testing.T) {
 // All of And's parts must hold; added guards are joined by and.
 func TestAddedGuardsMustAllHold(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return None{}, nil }).
+	swim := activeobject.Entry(dams, "swim", func(*dam, int) (None, error) { return nil, nil }).
 		When("wet", (*dam).wet).
 		WhenArg("deep enough", (*dam).reaches)
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
@@ -146,17 +146,17 @@ func TestAddedGuardsMustAllHold(t *testing.T) {
 
 func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", func(d *dam, who string) (None, error) { d.drain(); d.note(who); return None{}, nil }).
+	drain := activeobject.Entry(dams, "drain", func(d *dam, name string) (None, error) { d.drain(); d.note(name); return nil, nil }).
 		When("wet", (*dam).wet)
-	note := activeobject.Procedure(dams, "note", activeobject.Put((*dam).note))
+	note := activeobject.Procedure(dams, "note", activeobject.Arg((*dam).note))
 	// fill opens the guard, but not before the test says so.
 	fill := activeobject.ProcedureCtx(dams, "fill", func(d *dam, _ context.Context, b *brake) (None, error) {
 		close(b.entered)
 		<-b.let
 		d.level++
-		return None{}, nil
+		return nil, nil
 	})
-	log := activeobject.Function(dams, "log", activeobject.Get(func(d *dam) []string { return d.log }))
+	log := activeobject.Function(dams, "log", activeobject.Result(func(d *dam) []string { return d.log }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
@@ -176,7 +176,7 @@ func TestAWaiterWhoseGuardHasOpenedGoesBeforeNewcomers(t *testing.T) {
 		soon(t, s.system, first)
 		soon(t, s.system, awaiting(background, waiter))
 
-		l, _ := log.Call(background, o, None{})
+		l, _ := log.Call(background, o, nil)
 		require.Equal(t, []string{"waiter", "newcomer"}, l)
 		require.Equal(t, 1, drain.Waiting(o), "the water was the waiter's")
 		o.Stop()
@@ -194,7 +194,7 @@ type turnstile struct {
 // newTurnstiles declares a type of turnstile for one test.
 func newTurnstiles() (typ *activeobject.Type[turnstile], pass *activeobject.Operation[turnstile, None, int], release *activeobject.Operation[turnstile, *brake, None]) {
 	typ = activeobject.NewType[turnstile]("turnstile")
-	pass = activeobject.Entry(typ, "pass", activeobject.NoArg(func(s *turnstile) (int, error) {
+	pass = activeobject.Entry(typ, "pass", activeobject.ResultError(func(s *turnstile) (int, error) {
 		if s.Waiting(pass) == 0 {
 			s.open = false // the last one shuts it
 		}
@@ -207,20 +207,20 @@ func newTurnstiles() (typ *activeobject.Type[turnstile], pass *activeobject.Oper
 			<-b.let
 		}
 		s.open = s.Waiting(pass) > 0
-		return None{}, nil
+		return nil, nil
 	})
 	return typ, pass, release
 }
 
 func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 	typ, pass, release := newTurnstiles()
-	passed := activeobject.Function(typ, "passed", activeobject.Get(func(s *turnstile) int { return s.passed }))
+	passed := activeobject.Function(typ, "passed", activeobject.Result(func(s *turnstile) int { return s.passed }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &turnstile{})
 		const burst, late = 50, 20
 		for range burst {
-			pass.Send(background, o, None{})
+			pass.Send(background, o, nil)
 		}
 		waiting(t, o, pass, burst)
 		b := newBrake()
@@ -228,13 +228,13 @@ func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 		soon(t, s.system, b.entered)
 		var latecomers []activeobject.Future[int]
 		for range late {
-			latecomers = append(latecomers, pass.Send(background, o, None{}))
+			latecomers = append(latecomers, pass.Send(background, o, nil))
 		}
 		require.Equal(t, burst+late, pass.Waiting(o))
 		close(b.let)
 		soon(t, s.system, released)
 		waiting(t, o, pass, late)
-		n, _ := passed.Call(background, o, None{})
+		n, _ := passed.Call(background, o, nil)
 		require.Equal(t, burst, n)
 		for _, f := range latecomers {
 			require.False(t, f.Ready())
@@ -246,12 +246,12 @@ func TestABurstPassesWholeAndLatecomersStayOut(t *testing.T) {
 		}
 		// Nothing waits, so that a release opens for no request.
 		release.Call(background, o, nil)
-		_, err = pass.Try(background, o, None{})
+		_, err = pass.Try(background, o, nil)
 		require.ErrorIs(t, err, activeobject.ErrRefused)
 	})
 }
 
-func TestBurstsUnderContentionLoseAndInventNobody(t *testing.T) {
+func TestBurstsUnderContentionLoseAndInventNoRequest(t *testing.T) {
 	typ, pass, release := newTurnstiles()
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &turnstile{}
@@ -261,7 +261,7 @@ func TestBurstsUnderContentionLoseAndInventNobody(t *testing.T) {
 		for range callers {
 			wg.Go(func() {
 				for range rounds {
-					pass.Call(background, o, None{})
+					pass.Call(background, o, nil)
 				}
 			})
 		}
@@ -283,34 +283,34 @@ func TestBurstsUnderContentionLoseAndInventNobody(t *testing.T) {
 
 func TestTheArrivingRequestCountsItself(t *testing.T) {
 	// One that comes alone finds itself waiting, whatever way it comes.
-	var alone, nobody *activeobject.Operation[dam, None, None]
+	var alone, empty *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
-	alone = activeobject.Entry(dams, "alone", activeobject.Do(func(*dam) {})).
+	alone = activeobject.Entry(dams, "alone", activeobject.Plain(func(*dam) {})).
 		WhenWaiting("one waits", func(d *dam) bool { return d.Waiting(alone) == 1 })
-	nobody = activeobject.Entry(dams, "nobody", activeobject.Do(func(*dam) {})).
-		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(nobody) == 0 })
+	empty = activeobject.Entry(dams, "empty", activeobject.Plain(func(*dam) {})).
+		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(empty) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
-		require.NoError(t, soon(t, s.system, calling(background, o, alone, None{})).err)
+		require.NoError(t, soon(t, s.system, calling(background, o, alone, nil)).err)
 
-		f := nobody.Send(background, o, None{})
+		f := empty.Send(background, o, nil)
 		require.False(t, f.Ready(), "the request did not count itself: Send")
-		c := calling(background, o, nobody, None{})
-		eventually(t, "the call waits, or has returned", func() bool { return len(c) > 0 || nobody.Waiting(o) == 2 })
+		c := calling(background, o, empty, nil)
+		eventually(t, "the call waits, or has returned", func() bool { return len(c) > 0 || empty.Waiting(o) == 2 })
 		require.Empty(t, c, "the request did not count itself: Call")
 	})
 }
 
 func TestATryDoesNotCountItself(t *testing.T) {
-	var nobody *activeobject.Operation[dam, None, None]
+	var empty *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
-	nobody = activeobject.Entry(dams, "nobody", activeobject.Do(func(*dam) {})).
-		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(nobody) == 0 })
+	empty = activeobject.Entry(dams, "empty", activeobject.Plain(func(*dam) {})).
+		WhenWaiting("none waits", func(d *dam) bool { return d.Waiting(empty) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
-		_, err := nobody.Try(background, o, None{})
+		_, err := empty.Try(background, o, nil)
 		require.NoError(t, err)
 	})
 }
@@ -318,7 +318,7 @@ func TestATryDoesNotCountItself(t *testing.T) {
 func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 	var drain *activeobject.Operation[dam, None, int]
 	dams := activeobject.NewType[dam]("dam")
-	drain = activeobject.Entry(dams, "drain", activeobject.Get(func(d *dam) int { d.level--; return d.Waiting(drain) })).
+	drain = activeobject.Entry(dams, "drain", activeobject.Result(func(d *dam) int { d.level--; return d.Waiting(drain) })).
 		When("wet", (*dam).wet)
 	var count *activeobject.Operation[dam, *brake, int]
 	count = activeobject.ProcedureCtx(dams, "count", func(d *dam, _ context.Context, b *brake) (int, error) {
@@ -326,17 +326,17 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 		<-b.let
 		return 100*d.Waiting(count) + d.Waiting(drain), nil
 	})
-	fill := activeobject.Procedure(dams, "fill", activeobject.Put((*dam).fill))
+	fill := activeobject.Procedure(dams, "fill", activeobject.Arg((*dam).fill))
 
 	everywhere(t, func(t *testing.T, s *scene) {
-		require.Zero(t, (&dam{}).Waiting(drain), "before New nobody waits")
+		require.Zero(t, (&dam{}).Waiting(drain), "before New no request waits")
 		o := newObject(t, s, dams, &dam{})
-		a, b := drain.Send(background, o, None{}), drain.Send(background, o, None{})
+		a, b := drain.Send(background, o, nil), drain.Send(background, o, nil)
 		waiting(t, o, drain, 2)
 		br := newBrake()
 		counted := calling(background, o, count, br)
 		soon(t, s.system, br.entered)
-		late := drain.Send(background, o, None{})
+		late := drain.Send(background, o, nil)
 		require.Equal(t, 3, drain.Waiting(o), "from outside, all that wait are seen")
 		close(br.let)
 		require.Equal(t, outcome[int]{2, nil}, soon(t, s.system, counted), "from inside, only those inside")
@@ -348,9 +348,9 @@ func TestBodiesCountThoseInsideAndNotThemselves(t *testing.T) {
 	})
 }
 
-func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
+func TestARequestThatHasJoinedStaysCountedWhenItIsWithdrawn(t *testing.T) {
 	dams := activeobject.NewType[dam]("dam")
-	drain := activeobject.Entry(dams, "drain", activeobject.Do((*dam).drain)).When("wet", (*dam).wet)
+	drain := activeobject.Entry(dams, "drain", activeobject.Plain((*dam).drain)).When("wet", (*dam).wet)
 	count := activeobject.ProcedureCtx(dams, "count", func(d *dam, _ context.Context, b *brake) (int, error) {
 		if b != nil {
 			close(b.entered)
@@ -359,17 +359,17 @@ func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
 		return 10*int(d.Joined(drain)) + d.Waiting(drain), nil
 	})
 	everywhere(t, func(t *testing.T, s *scene) {
-		require.Zero(t, (&dam{}).Joined(drain), "before New nobody waits")
+		require.Zero(t, (&dam{}).Joined(drain), "before New no request waits")
 		o := newObject(t, s, dams, &dam{})
-		first, second := drain.Send(background, o, None{}), drain.Send(background, o, None{})
+		first, second := drain.Send(background, o, nil), drain.Send(background, o, nil)
 		waiting(t, o, drain, 2)
 		br := newBrake()
 		counted := calling(background, o, count, br)
 		soon(t, s.system, br.entered)
-		late := drain.Send(background, o, None{})
+		late := drain.Send(background, o, nil)
 		require.True(t, first.Withdraw())
 		close(br.let)
-		require.Equal(t, outcome[int]{21, nil}, soon(t, s.system, counted), "who comes while a body runs is outside")
+		require.Equal(t, outcome[int]{21, nil}, soon(t, s.system, counted), "a request that arrives while a body runs is in the entry queue")
 		waiting(t, o, drain, 2)
 		n, err := count.Call(background, o, nil)
 		require.NoError(t, err)
@@ -381,18 +381,18 @@ func TestWhoHasBegunToWaitStaysCountedWhenHeLeaves(t *testing.T) {
 func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 	var high, low *activeobject.Operation[dam, None, None]
 	dams := activeobject.NewType[dam]("dam")
-	high = activeobject.Entry(dams, "high", activeobject.Do(func(*dam) {})).When("wet", (*dam).wet)
-	low = activeobject.Entry(dams, "low", activeobject.Do(func(*dam) {})).
+	high = activeobject.Entry(dams, "high", activeobject.Plain(func(*dam) {})).When("wet", (*dam).wet)
+	low = activeobject.Entry(dams, "low", activeobject.Plain(func(*dam) {})).
 		WhenWaiting("no high waits", func(d *dam) bool { return d.Waiting(high) == 0 })
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
 		ctx, cancel := context.WithCancel(background)
-		h := calling(ctx, o, high, None{})
+		h := calling(ctx, o, high, nil)
 		waiting(t, o, high, 1)
-		h2 := high.Send(background, o, None{})
+		h2 := high.Send(background, o, nil)
 		waiting(t, o, high, 2)
-		l := calling(background, o, low, None{})
+		l := calling(background, o, low, nil)
 		waiting(t, o, low, 1)
 		cancel()
 		require.ErrorIs(t, soon(t, s.system, h).err, context.Canceled)
@@ -402,24 +402,24 @@ func TestAWithdrawalOpensAGuardOverWaitingCounts(t *testing.T) {
 	})
 }
 
-func TestWhoComesLastRunsThoseWhomThatLetsIn(t *testing.T) {
+func TestTheLastArrivalRunsTheRequestsThatItOpensFor(t *testing.T) {
 	var meet *activeobject.Operation[dam, None, string]
 	dams := activeobject.NewType[dam]("dam")
-	meet = activeobject.Entry(dams, "meet", activeobject.Get(func(d *dam) string {
+	meet = activeobject.Entry(dams, "meet", activeobject.Result(func(d *dam) string {
 		d.level = d.Waiting(meet)
 		return goroutine()
 	})).WhenWaiting("three are here", func(d *dam) bool { return d.level > 0 || d.Waiting(meet) == 3 })
 
 	s := &scene{system: newSystem(t)} // whose bodies run on the goroutines of callers
 	o := newObject(t, s, dams, &dam{})
-	first := calling(background, o, meet, None{})
+	first := calling(background, o, meet, nil)
 	waiting(t, o, meet, 1)
-	second := calling(background, o, meet, None{})
+	second := calling(background, o, meet, nil)
 	waiting(t, o, meet, 2)
-	last, err := meet.Call(background, o, None{})
+	last, err := meet.Call(background, o, nil)
 	require.NoError(t, err)
 	require.Equal(t, goroutine(), last)
-	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, first), "nobody is woken to run")
+	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, first), "no other goroutine is woken to run")
 	require.Equal(t, outcome[string]{last, nil}, soon(t, s.system, second))
 }
 

@@ -24,7 +24,7 @@ func (o *Object[T]) host() *host[T] { return (*host[T])(o) }
 func (h *host[T]) object() *Object[T] { return (*Object[T])(h) }
 
 // In reports whether the object is one of the system's.
-func (h *host[T]) In(s *actor.System) bool { return h.class.system == s }
+func (h *host[T]) In(s *actor.System) bool { return h.config.system == s }
 
 // AskState implements mailbox.Object.
 func (h *host[T]) AskState(op int) (falsePart string, err error) {
@@ -40,10 +40,10 @@ func (h *host[T]) AskState(op int) (falsePart string, err error) {
 		}
 	}()
 	switch asked := h.object().Type().op(op); {
-	case h.class.audit != nil:
-		falsePart, err = h.askTwice(op, nil, func() string { return asked.askState(h.state) })
+	case h.config.audit != nil:
+		falsePart, err = h.evaluateTwice(op, nil, func() string { return asked.evaluateState(h.state) })
 	case asked.simple == nil:
-		falsePart = asked.askState(h.state)
+		falsePart = asked.evaluateState(h.state)
 	case !asked.simple(h.state):
 		falsePart = asked.info.guard
 	}
@@ -65,8 +65,8 @@ func (h *host[T]) AskRequest(r *mailbox.Request) (falsePart string, err error) {
 		}
 	}()
 	body := r.Record.(*engine.Request).Body
-	if h.class.audit != nil {
-		falsePart, err = h.askTwice(r.Op, body, body.AskGuard)
+	if h.config.audit != nil {
+		falsePart, err = h.evaluateTwice(r.Op, body, body.AskGuard)
 	} else {
 		falsePart = body.AskGuard()
 	}
@@ -80,20 +80,20 @@ func (h *host[T]) AskRequest(r *mailbox.Request) (falsePart string, err error) {
 func (h *host[T]) guardFailed(op int, r *mailbox.Request, value any, stack []byte) error {
 	if value == nil {
 		err := h.guardError(op, goexit, stack)
-		h.failedAsking(op, r, err)
+		h.failedEvaluating(op, r, err)
 		h.box.GuardExited(op, r, err)
 		return nil
 	}
 	err := h.guardError(op, value, stack)
-	h.failedAsking(op, r, err)
+	h.failedEvaluating(op, r, err)
 	return err
 }
 
 // goexit is the value of a failure that is not a panic.
 const goexit = "it ended its goroutine (runtime.Goexit)"
 
-func (o *core) guardError(op int, value any, stack []byte) error {
-	d := o.class.rule(op)
+func (o *objectHeader) guardError(op int, value any, stack []byte) error {
+	d := o.config.rule(op)
 	return &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: stack}
 }
 
@@ -145,7 +145,7 @@ func (h *host[T]) Drain() <-chan struct{} {
 
 // Ended implements engine.Host: the object has stopped, and nothing runs.
 func (h *host[T]) Ended() {
-	h.class.system.Leave(&h.seat)
+	h.config.system.Leave(&h.slot)
 	h.object().Type().stopClocks(h.state)
 	if d, ok := h.box.Dispatcher().(*actor.Dedicated); ok {
 		d.Close()

@@ -26,7 +26,7 @@ func TestAnInstanceIsDeclaredOnceForEachType(t *testing.T) {
 	number := func() *cells[int32] {
 		declared.Add(1)
 		typ := activeobject.NewType[cell[int32]]("cell")
-		return &cells[int32]{typ, activeobject.Procedure(typ, "set", activeobject.Put((*cell[int32]).Set))}
+		return &cells[int32]{typ, activeobject.Procedure(typ, "set", activeobject.Arg((*cell[int32]).Set))}
 	}
 	var all sync.WaitGroup
 	made := make([]*cells[int32], 8)

@@ -59,7 +59,7 @@ type Intercepted struct {
 }
 
 // seen returns the request as interceptors see it.
-func (op *operationInfo) seen(ctx context.Context, o *core, in typed) Intercepted {
+func (op *operationInfo) seen(ctx context.Context, o *objectHeader, in typed) Intercepted {
 	return Intercepted{Object: o.Name(), Operation: op.name, Argument: in.act(getArgument, nil), Client: engine.ClientOf(ctx)}
 }
 
@@ -69,7 +69,7 @@ type filtered struct {
 	filters []Interceptor // those passed
 	ctx     context.Context
 	request Intercepted
-	at      *core
+	at      *objectHeader
 }
 
 // queue calls Queue of one interceptor after another, until one refuses.
@@ -123,7 +123,7 @@ func (c *request) admit(ctx context.Context, t turn) (tame context.Context, err 
 	}()
 	f := &filtered{before: c.filtered(), ctx: ctx, request: t.op.seen(ctx, t.o, t.in), at: t.o}
 	c.with().filtered = f // now, so that interceptors that have been passed hear of a refusal by the next
-	err = f.queue(t.o.class.filters)
+	err = f.queue(t.o.config.filters)
 	if f.ctx.Done() != nil {
 		c.pooled = false // the watch over its context may act late
 	}
@@ -160,17 +160,17 @@ func (f *filtered) contain(do func()) {
 	returned = true
 }
 
-// over is done, on a worker.
-type over struct {
+// doneTask is filtered.done, on a worker.
+type doneTask struct {
 	*filtered
 	err error
 }
 
 // Run implements engine.Task.
-func (o over) Run() { o.done(o.err) }
+func (o doneTask) Run() { o.done(o.err) }
 
 // pass calls Queue of the interceptors of an object to which a request is made.
-func (op *operationInfo) pass(ctx context.Context, o *core, in typed) (_ *filtered, err error) {
+func (op *operationInfo) pass(ctx context.Context, o *objectHeader, in typed) (_ *filtered, err error) {
 	f := &filtered{ctx: ctx, request: op.seen(ctx, o, in), at: o}
 	err = &mailbox.ExitError{Object: o.Name(), Operation: op.name} // unless something returns
 	passed := false
@@ -179,7 +179,7 @@ func (op *operationInfo) pass(ctx context.Context, o *core, in typed) (_ *filter
 			f.done(err)
 		}
 	}()
-	if err = f.queue(o.class.filters); err == nil {
+	if err = f.queue(o.config.filters); err == nil {
 		err = f.ctx.Err()
 	}
 	passed = err == nil
@@ -189,15 +189,15 @@ func (op *operationInfo) pass(ctx context.Context, o *core, in typed) (_ *filter
 // applyAround runs the body of the turn with the interceptors around it, and audited.
 func (c *request) applyAround(t turn, ctx context.Context) error {
 	body := func() error { return c.apply(t.in, t.o, ctx) }
-	if t.o.class.audit != nil && !t.op.changed {
+	if t.o.config.audit != nil && !t.op.changed {
 		body = func() error { return c.applyAudited(t, ctx) }
 	}
-	if t.o.class.filters == nil {
+	if t.o.config.filters == nil {
 		return body()
 	}
 	seen := t.op.seen(ctx, t.o, t.in)
-	for i := len(t.o.class.filters) - 1; i >= 0; i-- {
-		if run := t.o.class.filters[i].Run; run != nil {
+	for i := len(t.o.config.filters) - 1; i >= 0; i-- {
+		if run := t.o.config.filters[i].Run; run != nil {
 			next := body
 			body = func() error { return run(ctx, seen, next) }
 		}

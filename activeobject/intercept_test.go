@@ -14,25 +14,25 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// trail is what interceptors saw.
-type trail struct {
+// journal is what interceptors saw.
+type journal struct {
 	mu    sync.Mutex
 	steps []string
 }
 
-func (tr *trail) add(format string, args ...any) {
+func (tr *journal) add(format string, args ...any) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.steps = append(tr.steps, fmt.Sprintf(format, args...))
 }
 
-func (tr *trail) read() []string {
+func (tr *journal) read() []string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return append([]string{}, tr.steps...)
 }
 
-func (tr *trail) named(name string) activeobject.Interceptor {
+func (tr *journal) named(name string) activeobject.Interceptor {
 	type key struct{ string }
 	return activeobject.Interceptor{
 		Queue: func(ctx context.Context, r activeobject.Intercepted) (context.Context, error) {
@@ -53,8 +53,8 @@ func (tr *trail) named(name string) activeobject.Interceptor {
 func TestInterceptorsAreCalledInOrderWithTheContextOfTheRequest(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		tr := &trail{}
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(tr.named("a")), activeobject.Intercept(tr.named("b"), activeobject.Interceptor{}))
+		tr := &journal{}
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("a")), activeobject.Interceptors(tr.named("b"), activeobject.Interceptor{}))
 		want := []string{"queue a", "queue b", "run a true", "run b true", "ran b", "ran a", "done b true <nil>", "done a true <nil>"}
 		_, err := ts.fill.Call(background, o, 1)
 		require.NoError(t, err)
@@ -77,9 +77,9 @@ func TestInterceptorsAreCalledInOrderWithTheContextOfTheRequest(t *testing.T) {
 func TestTheContextFollowsARequestThatWaits(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		tr := &trail{}
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(tr.named("a")))
-		drained := calling(background, o, ts.drain, None{})
+		tr := &journal{}
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("a")))
+		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		ts.fill.Call(background, o, 1)
 		require.NoError(t, soon(t, s.system, drained).err)
@@ -91,7 +91,7 @@ func TestARequestThatQueueRefusesNeverArrives(t *testing.T) {
 	ts := newTanks()
 	denied := errors.New("denied")
 	everywhere(t, func(t *testing.T, s *scene) {
-		tr := &trail{}
+		tr := &journal{}
 		guard := activeobject.Interceptor{
 			Queue: func(ctx context.Context, r activeobject.Intercepted) (context.Context, error) {
 				require.Equal(t, "fill", r.Operation)
@@ -104,7 +104,7 @@ func TestARequestThatQueueRefusesNeverArrives(t *testing.T) {
 			Done: func(context.Context, activeobject.Intercepted, error) { tr.add("never for the denied") },
 		}
 		state := &dam{}
-		o := newObject(t, s, ts.Type, state, activeobject.Intercept(tr.named("outer"), guard))
+		o := newObject(t, s, ts.Type, state, activeobject.Interceptors(tr.named("outer"), guard))
 		_, err := ts.fill.Call(background, o, 3)
 		require.Equal(t, denied, err)
 		require.Equal(t, []string{"queue outer", "done outer true denied"}, tr.read())
@@ -128,7 +128,7 @@ func TestRunMayReplaceTheBodyAndItsError(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, ran := range []bool{true, false} {
 			state := &dam{}
-			o := newObject(t, s, ts.Type, state, activeobject.Intercept(activeobject.Interceptor{
+			o := newObject(t, s, ts.Type, state, activeobject.Interceptors(activeobject.Interceptor{
 				Run: func(_ context.Context, _ activeobject.Intercepted, body func() error) error {
 					if ran {
 						body()
@@ -150,13 +150,13 @@ func TestAnInterceptorThatPanicsOrExitsFailsItsRequestOnly(t *testing.T) {
 	for how, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtime.Goexit} {
 		everywhere(t, func(t *testing.T, s *scene) {
 			for _, where := range []string{"queue", "run", "done", "nil context"} {
-				tr, armed := &trail{}, true
+				tr, armed := &journal{}, true
 				at := func(place string) {
 					if armed && place == where {
 						fail()
 					}
 				}
-				o := newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(tr.named("outer"), activeobject.Interceptor{
+				o := newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(tr.named("outer"), activeobject.Interceptor{
 					Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 						at("queue")
 						if armed && where == "nil context" {
@@ -198,7 +198,7 @@ func TestDoneIsCalledOnceHoweverARequestEnds(t *testing.T) {
 		var mu sync.Mutex
 		queued, done := 0, 0
 		count := func(n *int) { mu.Lock(); *n++; mu.Unlock() }
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bounded(20, activeobject.Refuse), activeobject.Intercept(activeobject.Interceptor{
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Bound(20, activeobject.Refuse), activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 				count(&queued)
 				return ctx, nil
@@ -212,11 +212,11 @@ func TestDoneIsCalledOnceHoweverARequestEnds(t *testing.T) {
 			if i%2 == 0 {
 				ctx = background
 			}
-			all.Go(func() { ts.drain.Call(ctx, o, None{}) })
-			ts.drain.Send(ctx, o, None{})
-			ts.drain.Tell(ctx, o, None{})
-			ts.drain.Begin(ctx, o, None{})
-			ts.drain.Try(ctx, o, None{})
+			all.Go(func() { ts.drain.Call(ctx, o, nil) })
+			ts.drain.Send(ctx, o, nil)
+			ts.drain.Tell(ctx, o, nil)
+			ts.drain.Begin(ctx, o, nil)
+			ts.drain.Try(ctx, o, nil)
 			s.system.Actors().Root.Send(o.PID(), &actor.Invoke{Operation: "drain"})
 		}
 		cancel()
@@ -234,7 +234,7 @@ func TestRunIsInsideItsObject(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			var o *activeobject.Object[dam]
 			var found error
-			o = newObject(t, s, ts.Type, &dam{}, activeobject.Intercept(activeobject.Interceptor{
+			o = newObject(t, s, ts.Type, &dam{}, activeobject.Interceptors(activeobject.Interceptor{
 				Run: func(ctx context.Context, _ activeobject.Intercepted, body func() error) error {
 					if after {
 						body()
@@ -253,7 +253,7 @@ func TestRunIsInsideItsObject(t *testing.T) {
 func TestARequestThatFailsOrIsLeftOutHasNoResultOfAnother(t *testing.T) {
 	ds := newDesks("desk")
 	skips := false
-	run := activeobject.Intercept(activeobject.Interceptor{
+	run := activeobject.Interceptors(activeobject.Interceptor{
 		Run: func(_ context.Context, _ activeobject.Intercepted, body func() error) error {
 			if skips {
 				return nil

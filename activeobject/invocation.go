@@ -28,7 +28,7 @@ type typed interface {
 	act(do verb, x any) any
 	// answer carries out the operation for a message, and reports false if the argument is of
 	// the wrong type.
-	answer(ctx context.Context, o *core, l letter) (accepted bool)
+	answer(ctx context.Context, o *objectHeader, l requestMessage) (accepted bool)
 	// info returns what is known of the operation.
 	info() *operationInfo
 }
@@ -52,13 +52,17 @@ func (i *invocation[T, A, R]) apply(at any, ctx context.Context, place any) (err
 	return err
 }
 
-func (i *invocation[T, A, R]) answer(ctx context.Context, o *core, l letter) (accepted bool) {
+func (i *invocation[T, A, R]) answer(ctx context.Context, o *objectHeader, l requestMessage) (accepted bool) {
 	op := i.op
-	arg, ok := accept(op, l.message.Argument)
+	arg, ok := accept(op, l.invoke.Argument)
 	if !ok {
 		return false
 	}
-	s, returned := callState{letter: l}, false
+	if l.invoke.Try {
+		o.tryLater(ctx, &invocation[T, A, R]{op: op, arg: arg}, l)
+		return true
+	}
+	s, returned := callState{requestMessage: l}, false
 	defer func() { s.answered(&op.info, o, returned) }()
 	r, c, err := start(op, ctx, o.box.Host().(*host[T]).object(), arg, answering, &s)
 	if c == nil && l.sender != nil {
@@ -120,10 +124,10 @@ func (i *invocation[T, A, R]) act(do verb, x any) any {
 			return &invocation[T, A, R]{op: op, arg: arg}
 		}
 	case endDeclaration:
-		settle(op, x.(int))
+		completeOperation(op, x.(int))
 	case extendType:
 		e := x.(*extension[T])
-		return &lift(e.derived, e.part, op).operation
+		return &inheritOperation(e.derived, e.part, op).operation
 	}
 	return nil
 }

@@ -20,15 +20,15 @@ func (s *settings) at() *actor.Place {
 	return &place
 }
 
-// stands takes the place out of the settings, and returns it.
-func (s *settings) stands(typ string, system *actor.System, factory bool) (place actor.Place, err error) {
+// extractPlace takes the place out of the settings, and returns it.
+func (s *settings) extractPlace(typ string, system *actor.System, factory bool) (place actor.Place, err error) {
 	if s.place == nil {
 		return place, nil
 	}
 	place, s.place = *s.place, nil
-	option := "Supervised"
+	option := "Supervisor"
 	if place.Parent != nil {
-		option = "Under"
+		option = "Parent"
 	}
 	if !factory && (place.Parent != nil || place.Guardian != nil) {
 		return place, &OptionError{Type: typ, Option: option, Problem: "needs a factory, as the supervisor may restart the object: make it with NewFrom"}
@@ -39,7 +39,7 @@ func (s *settings) stands(typ string, system *actor.System, factory bool) (place
 	return place, nil
 }
 
-func (o *core) home() *actor.System { return o.class.system }
+func (o *objectHeader) home() *actor.System { return o.config.system }
 
 // NewFrom is New for an object whose state is made by a factory: now, and whenever
 // the object's supervisor restarts it. The object owns each state from then on. The
@@ -80,7 +80,7 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 	if err != nil {
 		return nil, err
 	}
-	if missing := o.Type().bind(state, o.class.typ, &o.box); missing != "" {
+	if missing := o.Type().bind(state, o.config.typ, &o.box); missing != "" {
 		return nil, fmt.Errorf("its factory returned a state with a nil part of type %q", missing)
 	}
 	// Only put makes it visible to other goroutines. internal/engine/suspend.go says why nothing
@@ -97,40 +97,40 @@ func (o *Object[T]) another(factory func() (*T, error)) (put func(), err error) 
 // that the body has ended, or the object is released.
 //
 // Request is the request's arrival number; 0 if it has found the object idle.
-func (o *core) failed(operation string, request uint64, err error) {
+func (o *objectHeader) failed(operation string, request uint64, err error) {
 	o.report(operation, request, err)
-	if who := o.who.Load(); who != nil && who.supervised && o.box.Fail(err) {
-		who.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+	if ident := o.identity.Load(); ident != nil && ident.supervised && o.box.Fail(err) {
+		ident.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
-// failedAsking is failed for a guard that the scheduler has evaluated: that of r or, if r is
+// failedEvaluating is failed for a guard that the scheduler has evaluated: that of r or, if r is
 // nil, that of the operation over the state.
-func (o *core) failedAsking(op int, r *mailbox.Request, err error) {
-	operation, request := o.class.rule(op).Name, uint64(0)
+func (o *objectHeader) failedEvaluating(op int, r *mailbox.Request, err error) {
+	operation, request := o.config.rule(op).Name, uint64(0)
 	if r != nil {
 		request = r.Arrival()
 	}
 	o.report(operation, request, err)
-	if who := o.who.Load(); who != nil && who.supervised && o.box.FailAsking(err) {
-		who.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
+	if ident := o.identity.Load(); ident != nil && ident.supervised && o.box.FailAsking(err) {
+		ident.adapter.Load().Fail(actor.Failure{Reason: err, Message: &actor.Invoke{Operation: operation}, Request: request})
 	}
 }
 
 // Attached implements actor.Subject.
 func (h *host[T]) Attached(p *actor.Adapter) { h.attached(p) }
 
-func (o *core) attached(p *actor.Adapter) {
-	who := o.who.Load()
-	who.adapter.Store(p)
+func (o *objectHeader) attached(p *actor.Adapter) {
+	ident := o.identity.Load()
+	ident.adapter.Store(p)
 	var above *actor.Adapter
-	if parent, ok := who.place.Parent.(interface{ adapter() *actor.Adapter }); ok {
+	if parent, ok := ident.place.Parent.(interface{ adapter() *actor.Adapter }); ok {
 		above = parent.adapter() // the parent is making o a child, and so has an adapter
 	}
 	p.Belongs(&o.box, above)
 }
 
-func (o *core) adapter() *actor.Adapter { return o.who.Load().adapter.Load() }
+func (o *objectHeader) adapter() *actor.Adapter { return o.identity.Load().adapter.Load() }
 
 // Suspend implements actor.Subject.
 func (h *host[T]) Suspend() (quiet <-chan struct{}) { return h.box.Suspend() }
@@ -140,15 +140,15 @@ func (h *host[T]) Resume() { h.box.Resume() }
 
 // Admits implements actor.Subject.
 func (h *host[T]) Admits(message any) bool {
-	return !h.class.local || h.class.system.IsLocal(message)
+	return !h.config.local || h.config.system.IsLocal(message)
 }
 
 // Renew implements actor.Subject: the object is restarted. One without a factory
 // keeps its state; its actor restarts all the same, which ends its children: one of
 // them may be waiting for what becomes of its own failure.
 func (h *host[T]) Renew() (carriedOut bool) {
-	who := h.who.Load()
-	if who.renew == nil {
+	ident := h.identity.Load()
+	if ident.renew == nil {
 		h.log(fmt.Errorf("sluice: %s keeps its state in a restart: it was not made by NewFrom", h.Name()))
 		return true
 	}
@@ -163,10 +163,10 @@ func (h *host[T]) Renew() (carriedOut bool) {
 		}
 		h.report("factory", 0, failed)
 		if h.box.Fail(failed) {
-			who.adapter.Load().Fail(actor.Failure{Reason: failed, Message: &actor.Restart{}})
+			ident.adapter.Load().Fail(actor.Failure{Reason: failed, Message: &actor.Restart{}})
 		}
 	}()
-	put, err := who.renew()
+	put, err := ident.renew()
 	if failed.Cause = err; err != nil {
 		return false
 	}
@@ -185,11 +185,11 @@ func (h *host[T]) Undecided(value any) {
 func (h *host[T]) Decided(what string, about actor.Failure) { h.decided(what, about) }
 
 // SpawnNamed implements actor.Spawner: it makes an actor a child of the object's. The
-// children end before the object's actor does, and before it is restarted; Supervising
+// children end before the object's actor does, and before it is restarted; ChildSupervisor
 // says how it supervises them. It fails with *actor.SpawnError if the object has been
 // stopped or is being restarted; with protoactor's error if it has a child of that
 // name; and with *actor.NameError if the name cannot be a part of an address. To make an
-// object a child, use Under.
+// object a child, use Parent.
 func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, error) {
 	if !actor.IsName(name) {
 		return nil, &actor.NameError{Name: name, Cause: actor.ErrBadName}
@@ -197,7 +197,7 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 	if _, err := o.address(); err != nil {
 		return nil, &actor.SpawnError{Parent: o.Name(), Cause: err}
 	}
-	pid, ok, err := o.who.Load().adapter.Load().Spawn(props, name)
+	pid, ok, err := o.identity.Load().adapter.Load().Spawn(props, name)
 	switch {
 	case ok:
 		return pid, err
@@ -211,9 +211,13 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 
 // Close ends the object gently: it takes no more requests; waiting requests are served
 // until none of them can start, and the rest fails with an error that matches
-// ErrStopped. It returns nil when the last body has returned. If ctx ends before, the
+// ErrStopped. It returns nil when the last body has returned and the name of the object is
+// free. If ctx ends before, the
 // object is stopped at once, as by Stop, and Close returns the context's error while
-// bodies may still run. Closing a stopped object waits for its last body.
+// bodies may still run. Closing a stopped object waits for its end.
+//
+// Called from a body, with its context, Close does not wait for the name: the actor of the
+// object ends after its children, and the body may be one of theirs.
 //
 // A body that closes an object which waits for the body, such as its own, would wait for
 // itself: Close fails with *DeadlockError then, and nothing is done. (An object that is restarted
@@ -222,7 +226,7 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 func (o *Object[T]) Close(ctx context.Context) error {
 	err := o.box.AwaitEnd(ctx, o.Retire)
 	if err == nil {
-		return nil
+		return o.awaitActor(ctx)
 	}
 	if _, circle := err.(*mailbox.DeadlockError); !circle {
 		o.Stop()
@@ -230,15 +234,38 @@ func (o *Object[T]) Close(ctx context.Context) error {
 	return err
 }
 
-// Retire implements actor.Member: it drains the object and then ends its actor, if it has one.
+// awaitActor waits for the end of the object's actor, which has been told to end, if there is one
+// and the caller is no body.
+func (o *Object[T]) awaitActor(ctx context.Context) error {
+	ident := o.identity.Load()
+	if ident == nil || engine.ChainOf(ctx) != nil {
+		return nil
+	}
+	ident.mu.Lock()
+	pid := ident.pid
+	ident.mu.Unlock()
+	if pid == nil {
+		return nil
+	}
+	ended, stop := o.config.system.Watch(pid)
+	defer stop()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Retire implements actor.Object: it drains the object and then ends its actor, if it has one.
 func (o *Object[T]) Retire() (idle <-chan struct{}) {
 	closed := o.box.Closed()
 	idle = o.host().Drain()
-	if who := o.who.Load(); who != nil && !closed {
-		who.mu.Lock()
-		defer who.mu.Unlock()
-		if who.pid != nil {
-			o.class.system.Poison(who.pid)
+	if ident := o.identity.Load(); ident != nil && !closed {
+		ident.mu.Lock()
+		defer ident.mu.Unlock()
+		if ident.pid != nil {
+			o.config.system.Poison(ident.pid)
 		}
 	}
 	return idle

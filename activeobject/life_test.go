@@ -60,20 +60,20 @@ func newLanterns() *lanterns {
 	ls := &lanterns{Type: t}
 	ls.crash = activeobject.Procedure(t, "crash", func(_ *lantern, v any) (None, error) { panic(v) })
 	ls.crashCtx = activeobject.ProcedureCtx(t, "crash-ctx", func(_ *lantern, _ context.Context, v any) (None, error) { panic(v) })
-	ls.leave = activeobject.Procedure(t, "leave", activeobject.Do(func(*lantern) { runtime.Goexit() }))
-	ls.leaveCtx = activeobject.ProcedureCtx(t, "leave-ctx", func(*lantern, context.Context, None) (None, error) { runtime.Goexit(); return None{}, nil })
+	ls.leave = activeobject.Procedure(t, "leave", activeobject.Plain(func(*lantern) { runtime.Goexit() }))
+	ls.leaveCtx = activeobject.ProcedureCtx(t, "leave-ctx", func(*lantern, context.Context, None) (None, error) { runtime.Goexit(); return nil, nil })
 	ls.burn = activeobject.Entry(t, "burn", func(l *lantern, n int) (int, error) { l.oil--; l.log = append(l.log, n); return l.made, nil }).
 		When("oil", func(l *lantern) bool { guard(l); return l.oil > 0 })
 	ls.pour = activeobject.Entry(t, "pour", func(l *lantern, n int) (int, error) { l.oil -= n; return l.made, nil }).
 		WhenArg("enough", func(l *lantern, n int) bool { guard(l); return l.oil >= n })
-	ls.fill = activeobject.Procedure(t, "fill", activeobject.Put(func(l *lantern, n int) { l.oil += n }))
-	ls.crack = activeobject.Procedure(t, "crack", activeobject.Put(func(l *lantern, v any) { l.crack = v }))
-	ls.loosen = activeobject.Procedure(t, "loosen", activeobject.Do(func(l *lantern) { l.exits = true }))
-	ls.made = activeobject.Function(t, "made", activeobject.Get(func(l *lantern) int { return l.made }))
-	ls.queue = activeobject.Function(t, "queue", activeobject.Get(func(l *lantern) int { return l.Waiting(ls.burn) }))
+	ls.fill = activeobject.Procedure(t, "fill", activeobject.Arg(func(l *lantern, n int) { l.oil += n }))
+	ls.crack = activeobject.Procedure(t, "crack", activeobject.Arg(func(l *lantern, v any) { l.crack = v }))
+	ls.loosen = activeobject.Procedure(t, "loosen", activeobject.Plain(func(l *lantern) { l.exits = true }))
+	ls.made = activeobject.Function(t, "made", activeobject.Result(func(l *lantern) int { return l.made }))
+	ls.queue = activeobject.Function(t, "queue", activeobject.Result(func(l *lantern) int { return l.Waiting(ls.burn) }))
 	ls.hold = hold(t)
 	ls.act = activeobject.ProcedureCtx(t, "act", func(_ *lantern, ctx context.Context, do func(context.Context) error) (None, error) {
-		return None{}, do(ctx)
+		return nil, do(ctx)
 	})
 	return ls
 }
@@ -116,7 +116,7 @@ func (j *judge) HandleFailure(_ *proto.ActorSystem, s proto.Supervisor, child *p
 // supervised makes a lantern with a supervisor.
 func supervised(t *testing.T, s *scene, ls *lanterns, f *factory, strategy actor.Strategy) *activeobject.Object[lantern] {
 	t.Helper()
-	o, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervised(strategy))...)
+	o, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervisor(strategy))...)
 	require.NoError(t, err)
 	return o
 }
@@ -124,7 +124,7 @@ func supervised(t *testing.T, s *scene, ls *lanterns, f *factory, strategy actor
 // goesOn says that the object serves requests.
 func goesOn(t *testing.T, s *scene, ls *lanterns, o *activeobject.Object[lantern], made int) {
 	t.Helper()
-	got := soon(t, s.system, calling(background, o, ls.made, None{}))
+	got := soon(t, s.system, calling(background, o, ls.made, nil))
 	require.NoError(t, got.err)
 	require.Equal(t, made, got.result)
 	require.Empty(t, o.Explain().Suspended)
@@ -145,7 +145,7 @@ func (ls *lanterns) faults() map[string]func(t *testing.T, s *scene, o *activeob
 		return async(func() (int, error) { return int0(op.Call(background, o, io.ErrUnexpectedEOF)) })
 	}
 	leave := func(o *activeobject.Object[lantern], op *activeobject.Operation[lantern, None, None]) <-chan outcome[int] {
-		return async(func() (int, error) { return int0(op.Call(background, o, None{})) })
+		return async(func() (int, error) { return int0(op.Call(background, o, nil)) })
 	}
 	return map[string]func(t *testing.T, s *scene, o *activeobject.Object[lantern]) <-chan outcome[int]{
 		"crash": func(_ *testing.T, _ *scene, o *activeobject.Object[lantern]) <-chan outcome[int] {
@@ -194,7 +194,7 @@ func (ls *lanterns) faults() map[string]func(t *testing.T, s *scene, o *activeob
 		"guard that exits": func(t *testing.T, s *scene, o *activeobject.Object[lantern]) <-chan outcome[int] {
 			c := calling(background, o, ls.pour, 7)
 			waiting(t, o, ls.pour, 1)
-			soon(t, s.system, calling(background, o, ls.loosen, None{}))
+			soon(t, s.system, calling(background, o, ls.loosen, nil))
 			return c
 		},
 	}
@@ -227,12 +227,12 @@ func TestASupervisorDecidesWhatBecomesOfAnObjectThatHasFailed(t *testing.T) {
 
 					// Undecided: all wait, and can be withdrawn.
 					require.Equal(t, c.reason.Error(), o.Explain().Suspended)
-					waits := calling(background, o, ls.made, None{})
+					waits := calling(background, o, ls.made, nil)
 					waiting(t, o, ls.made, 1)
-					tries := trying(background, o, ls.made, None{})
+					tries := trying(background, o, ls.made, nil)
 					waiting(t, o, ls.made, 2)
 					ctx, cancel := context.WithCancel(background)
-					leaves := calling(ctx, o, ls.made, None{})
+					leaves := calling(ctx, o, ls.made, nil)
 					waiting(t, o, ls.made, 3)
 					cancel()
 					require.ErrorIs(t, soon(t, s.system, leaves).err, context.Canceled)
@@ -290,7 +290,7 @@ func TestThoseThatWaitKeepTheirPlacesInARestart(t *testing.T) {
 		calls = append(calls, calling(background, o, ls.burn, 5))
 		waiting(t, o, ls.burn, 6)
 		c.supervisor.RestartChildren(c.child)
-		require.Equal(t, outcome[int]{6, nil}, soon(t, s.system, calling(background, o, ls.queue, None{})), "the new state's Queues are the object's")
+		require.Equal(t, outcome[int]{6, nil}, soon(t, s.system, calling(background, o, ls.queue, nil)), "the new state's Queues are the object's")
 		after := o.Explain().Waiting
 		for _, all := range [][]mailbox.Waiting{before, after} { // one that has just come may be told of first
 			slices.SortFunc(all, func(a, b mailbox.Waiting) int { return cmp.Compare(a.Arrival, b.Arrival) })
@@ -316,7 +316,7 @@ func TestThoseThatWaitKeepTheirPlacesInARestart(t *testing.T) {
 
 // A guard that is true in the new state opens, though it was false in the old one
 // and neither has been changed.
-func TestARestartAsksAllGuardsAnew(t *testing.T) {
+func TestARestartEvaluatesAllGuardsAnew(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
 		f := &factory{}
@@ -348,7 +348,7 @@ func TestAFactoryThatFailsIsAFailureAgain(t *testing.T) {
 				f.fails(way)
 				_, err := ls.crash.Call(background, o, io.ErrUnexpectedEOF)
 				require.Error(t, err)
-				waits := calling(background, o, ls.made, None{})
+				waits := calling(background, o, ls.made, nil)
 				waiting(t, o, ls.made, 1)
 				c := soon(t, s.system, j.cases)
 				for range 3 {
@@ -470,7 +470,7 @@ func TestAnybodyMaySuspendAndResumeAnObject(t *testing.T) {
 		tell(s, o.PID(), &proto.SuspendMailbox{})
 		eventually(t, "it is suspended", func() bool { return o.Explain().Suspended != "" })
 		release() // what runs finishes
-		c := calling(background, o, ls.made, None{})
+		c := calling(background, o, ls.made, nil)
 		waiting(t, o, ls.made, 1)
 		answer := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "made"}, patience)
 		waiting(t, o, ls.made, 2)
@@ -490,7 +490,7 @@ func TestARestartOfAnObjectWithoutAFactoryIsIgnored(t *testing.T) {
 		o := newObject(t, s, ls.Type, &lantern{made: 1})
 		tell(s, o.PID(), &proto.SuspendMailbox{})
 		eventually(t, "it is suspended", func() bool { return o.Explain().Suspended != "" })
-		c := calling(background, o, ls.made, None{})
+		c := calling(background, o, ls.made, nil)
 		tell(s, o.PID(), &proto.Restart{})
 		require.Equal(t, outcome[int]{1, nil}, soon(t, s.system, c))
 	})
@@ -503,7 +503,7 @@ func TestARestartWaitsForTheBodyThatRuns(t *testing.T) {
 		o := supervised(t, s, ls, f, newJudge())
 		release := braked(t, s, o, ls.hold)
 		tell(s, o.PID(), &proto.Restart{})
-		c := calling(background, o, ls.made, None{})
+		c := calling(background, o, ls.made, nil)
 		eventually(t, "it is suspended", func() bool { return o.Explain().Suspended != "" })
 		require.EqualValues(t, 1, f.made.Load())
 		require.Empty(t, c)
@@ -524,7 +524,7 @@ func TestStepsThatMeet(t *testing.T) {
 			o := newObject(t, s, ls.Type, &lantern{})
 			tell(s, o.PID(), &proto.SuspendMailbox{})
 			eventually(t, "it is suspended", func() bool { return o.Explain().Suspended != "" })
-			c := calling(background, o, ls.made, None{})
+			c := calling(background, o, ls.made, nil)
 			waiting(t, o, ls.made, 1)
 			soon(t, s.system, o.Stop())
 			stopped(t, s, c)
@@ -535,13 +535,13 @@ func TestStepsThatMeet(t *testing.T) {
 			j := newJudge()
 			o := supervised(t, s, ls, &factory{}, j)
 			ls.crash.Call(background, o, "bang")
-			c := calling(background, o, ls.made, None{})
+			c := calling(background, o, ls.made, nil)
 			waiting(t, o, ls.made, 1)
 			verdict := soon(t, s.system, j.cases)
 			soon(t, s.system, o.Stop())
 			stopped(t, s, c)
 			verdict.supervisor.RestartChildren(verdict.child) // too late
-			stopped(t, s, calling(background, o, ls.made, None{}))
+			stopped(t, s, calling(background, o, ls.made, nil))
 		})
 	})
 	t.Run("failure while suspended", func(t *testing.T) {
@@ -583,7 +583,7 @@ func TestStepsThatMeet(t *testing.T) {
 			release := braked(t, s, o, ls.hold)
 			crashes := calling(background, o, ls.crash, any("bang"))
 			waiting(t, o, ls.crash, 1)
-			served := calling(background, o, ls.made, None{})
+			served := calling(background, o, ls.made, nil)
 			waiting(t, o, ls.made, 1)
 			hopeless := calling(background, o, ls.burn, 1)
 			waiting(t, o, ls.burn, 1)
@@ -625,7 +625,7 @@ func TestStepsThatMeet(t *testing.T) {
 			tell(s, o.PID(), &proto.Restart{})
 			release()
 			eventually(t, "it is the third", func() bool {
-				n, err := ls.made.Call(background, o, None{})
+				n, err := ls.made.Call(background, o, nil)
 				return err == nil && n == 3
 			})
 		})
@@ -635,7 +635,7 @@ func TestStepsThatMeet(t *testing.T) {
 			j := newJudge()
 			o := supervised(t, s, ls, &factory{}, j)
 			ls.crash.Call(background, o, "bang")
-			c := calling(background, o, ls.made, None{})
+			c := calling(background, o, ls.made, nil)
 			waiting(t, o, ls.made, 1)
 			require.NoError(t, s.system.Close(background))
 			stopped(t, s, c)
@@ -652,9 +652,9 @@ func TestObjectsAreChildrenOfActors(t *testing.T) {
 		parent := root.Spawn(proto.PropsFromFunc(func(c proto.Context) {
 			if _, ok := c.Message().(*proto.Started); ok {
 				var err, err2 error
-				a, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(c), activeobject.Named("a"))...)
-				b, err2 = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(c))...)
-				_, err3 := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(c), activeobject.Named("a"))...)
+				a, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(c), activeobject.Name("a"))...)
+				b, err2 = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(c))...)
+				_, err3 := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(c), activeobject.Name("a"))...)
 				var taken *actor.NameError
 				if !errors.As(err3, &taken) {
 					err3 = errors.New("two children of one name")
@@ -673,7 +673,7 @@ func TestObjectsAreChildrenOfActors(t *testing.T) {
 		_, err := ls.crash.Call(background, a, "bang")
 		require.Error(t, err)
 		goesOn(t, s, ls, a, 2)
-		waits := calling(background, b, ls.made, None{})
+		waits := calling(background, b, ls.made, nil)
 		eventually(t, "it is suspended", func() bool { return b.Explain().Suspended != "" })
 		release()
 		require.Equal(t, outcome[int]{2, nil}, soon(t, s.system, waits))
@@ -682,7 +682,7 @@ func TestObjectsAreChildrenOfActors(t *testing.T) {
 		end := root.StopFuture(parent)
 		require.NoError(t, end.Wait())
 		for _, o := range []*activeobject.Object[lantern]{a, b} {
-			require.ErrorIs(t, soon(t, s.system, calling(background, o, ls.made, None{})).err, activeobject.ErrStopped)
+			require.ErrorIs(t, soon(t, s.system, calling(background, o, ls.made, nil)).err, activeobject.ErrStopped)
 		}
 	})
 }
@@ -692,10 +692,10 @@ func TestObjectsAreChildrenOfObjects(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		j := newJudge()
 		f := &factory{}
-		parent, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervised(newJudge()), activeobject.Supervising(j))...)
+		parent, err := activeobject.NewFrom(s.system, ls.Type, f.make, append(s.options, activeobject.Supervisor(newJudge()), activeobject.ChildSupervisor(j))...)
 		require.NoError(t, err)
 		spawn := func() (o *activeobject.Object[lantern], err error) {
-			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 		}
 		var child *activeobject.Object[lantern]
 		make := calling(background, parent, ls.act, func(context.Context) (err error) { child, err = spawn(); return err })
@@ -710,7 +710,7 @@ func TestObjectsAreChildrenOfObjects(t *testing.T) {
 		entered := newBrake()
 		waits := calling(background, parent, ls.act, func(ctx context.Context) error {
 			close(entered.entered)
-			_, err := ls.made.Call(ctx, child, None{})
+			_, err := ls.made.Call(ctx, child, nil)
 			return err
 		})
 		soon(t, s.system, entered.entered)
@@ -725,7 +725,7 @@ func TestObjectsAreChildrenOfObjects(t *testing.T) {
 		require.NoError(t, soon(t, s.system, waits).err)
 		soon(t, s.system, ended)
 		eventually(t, "the child has ended with its parent", func() bool {
-			_, err := ls.made.Call(background, child, None{})
+			_, err := ls.made.Call(background, child, nil)
 			return errors.Is(err, activeobject.ErrStopped)
 		})
 		_, err = spawn()
@@ -744,15 +744,15 @@ func TestAFailureMayBeDecidedByTheGrandparent(t *testing.T) {
 			"stop":    func(j judgement) { j.supervisor.StopChildren(j.child) },
 		} {
 			j := newJudge()
-			parent, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Supervised(j), activeobject.Supervising(pass))...)
+			parent, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Supervisor(j), activeobject.ChildSupervisor(pass))...)
 			require.NoError(t, err)
-			child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+			child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 			require.NoError(t, err)
 			ls.crash.Call(background, child, io.ErrUnexpectedEOF)
 			c := soon(t, s.system, j.cases)
 			require.Equal(t, parent.PID(), c.child)
 			require.ErrorIs(t, c.reason, io.ErrUnexpectedEOF)
-			waits := calling(background, child, ls.made, None{})
+			waits := calling(background, child, ls.made, nil)
 			waiting(t, child, ls.made, 1)
 			decide(c)
 			got := soon(t, s.system, waits)
@@ -773,22 +773,22 @@ func TestAFailureMayBeDecidedByTheGrandparent(t *testing.T) {
 
 // The parent has no supervisor and no factory: what is passed on to it ends the child,
 // and nothing waits for ever.
-func TestAFailureThatNobodyDecidesAboutEndsTheChild(t *testing.T) {
+func TestAFailureWithoutADecisionEndsTheChild(t *testing.T) {
 	ls := newLanterns()
 	pass := proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.EscalateDirective })
 	everywhere(t, func(t *testing.T, s *scene) {
-		parent := newObject(t, s, ls.Type, &lantern{made: 1}, activeobject.Supervising(pass))
-		child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+		parent := newObject(t, s, ls.Type, &lantern{made: 1}, activeobject.ChildSupervisor(pass))
+		child, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 		require.NoError(t, err)
 		ls.crash.Call(background, child, io.ErrUnexpectedEOF)
-		require.ErrorIs(t, soon(t, s.system, calling(background, child, ls.made, None{})).err, activeobject.ErrStopped)
+		require.ErrorIs(t, soon(t, s.system, calling(background, child, ls.made, nil)).err, activeobject.ErrStopped)
 		goesOn(t, s, ls, parent, 1)
 	})
 }
 
 // Any code may request the restart of an object that has a factory. If the restart fails and there
 // is no supervisor, protoactor's default decides.
-func TestARestartThatNobodySupervisesFailsPromptly(t *testing.T) {
+func TestARestartWithoutASupervisorFailsPromptly(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
 		f := &factory{}
@@ -813,7 +813,7 @@ func TestARestartEndsTheChildrenOfAnObject(t *testing.T) {
 		j := newJudge()
 		parent := supervised(t, s, ls, &factory{}, j)
 		spawn := func() (*activeobject.Object[lantern], error) {
-			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Under(parent))...)
+			return activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, append(s.options, activeobject.Parent(parent))...)
 		}
 		b := newBrake()
 		var child *activeobject.Object[lantern]
@@ -829,7 +829,7 @@ func TestARestartEndsTheChildrenOfAnObject(t *testing.T) {
 		close(b.let)
 		require.NoError(t, soon(t, s.system, runs).err)
 		eventually(t, "the child has ended", func() bool { // it may have run before
-			_, err := ls.made.Call(background, child, None{})
+			_, err := ls.made.Call(background, child, nil)
 			return errors.Is(err, activeobject.ErrStopped)
 		})
 		goesOn(t, s, ls, parent, 2)
@@ -840,7 +840,7 @@ func TestARestartEndsTheChildrenOfAnObject(t *testing.T) {
 		release := braked(t, s, child, ls.hold)
 		tell(s, parent.PID(), &proto.Restart{})
 		eventually(t, "the children are to end", func() bool { return child.Explain().Stopped })
-		waits := calling(background, parent, ls.made, None{})
+		waits := calling(background, parent, ls.made, nil)
 		waiting(t, parent, ls.made, 1)
 		_, err = spawn()
 		require.ErrorIs(t, err, actor.ErrRestarting)
@@ -865,13 +865,13 @@ func TestAnObjectCannotBeMadeUnderOneThatHasEnded(t *testing.T) {
 	c := soon(t, s.system, contexts)
 	require.NoError(t, root.StopFuture(pid).Wait())
 	var refused *actor.SpawnError
-	_, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Under(c))
+	_, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Parent(c))
 	require.ErrorAs(t, err, &refused)
 	require.ErrorIs(t, err, activeobject.ErrStopped)
 
 	elsewhere := newSystem(t)
 	o := supervised(t, &scene{system: elsewhere}, ls, &factory{}, newJudge())
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Under(o))
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Parent(o))
 	require.ErrorAs(t, err, &refused)
 	require.ErrorIs(t, err, actor.ErrElsewhere)
 	require.Empty(t, s.system.Explain())
@@ -891,22 +891,22 @@ func TestNewFromMakesTheFirstStateByTheFactory(t *testing.T) {
 	}
 	_, err := activeobject.NewFrom[lantern](s.system, ls.Type, nil)
 	refuse(err, "factory")
-	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Supervised(newJudge()))
-	refuse(err, "Supervised")
-	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Under(s.system.Actors().Root))
-	refuse(err, "Under")
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Under(nil))
-	refuse(err, "Under")
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Supervised(nil))
-	refuse(err, "Supervised")
-	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Supervising(nil))
-	refuse(err, "Supervising")
+	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Supervisor(newJudge()))
+	refuse(err, "Supervisor")
+	_, err = activeobject.New(s.system, ls.Type, &lantern{}, activeobject.Parent(s.system.Actors().Root))
+	refuse(err, "Parent")
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Parent(nil))
+	refuse(err, "Parent")
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Supervisor(nil))
+	refuse(err, "Supervisor")
+	_, err = activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.ChildSupervisor(nil))
+	refuse(err, "ChildSupervisor")
 
 	fails := func(way func() error, cause error) {
 		t.Helper()
 		f := &factory{}
 		f.fails(way)
-		_, err := activeobject.NewFrom(s.system, ls.Type, f.make, activeobject.Named("x"), activeobject.Supervised(newJudge()))
+		_, err := activeobject.NewFrom(s.system, ls.Type, f.make, activeobject.Name("x"), activeobject.Supervisor(newJudge()))
 		var fe *activeobject.FactoryError
 		require.ErrorAs(t, err, &fe)
 		require.Equal(t, "lantern", fe.Type)
@@ -921,14 +921,14 @@ func TestNewFromMakesTheFirstStateByTheFactory(t *testing.T) {
 	for o := range s.system.Objects() {
 		t.Errorf("%v is left behind", o)
 	}
-	o, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Named("x"), activeobject.Supervised(newJudge()))
+	o, err := activeobject.NewFrom(s.system, ls.Type, (&factory{}).make, activeobject.Name("x"), activeobject.Supervisor(newJudge()))
 	require.NoError(t, err, "the name is free")
 	goesOn(t, s, ls, o, 1)
 }
 
 func TestCloseServesThoseThatWaitAndCanStart(t *testing.T) {
 	ls := newLanterns()
-	for name, options := range map[string][]activeobject.Option{"nobody": nil, "an actor": {activeobject.Named("lantern")}} {
+	for name, options := range map[string][]activeobject.Option{"no actor": nil, "an actor": {activeobject.Name("lantern")}} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				o := newObject(t, s, ls.Type, &lantern{made: 1}, options...)
@@ -939,9 +939,9 @@ func TestCloseServesThoseThatWaitAndCanStart(t *testing.T) {
 				waiting(t, o, ls.burn, 1)
 				hopeless := calling(background, o, ls.burn, 2)
 				waiting(t, o, ls.burn, 2)
-				closed := async(func() (None, error) { return None{}, o.Close(background) })
+				closed := async(func() (None, error) { return nil, o.Close(background) })
 				eventually(t, "it is closed", func() bool { return o.Explain().Stopped })
-				_, err := ls.made.Call(background, o, None{})
+				_, err := ls.made.Call(background, o, nil)
 				require.ErrorIs(t, err, activeobject.ErrStopped)
 				require.Empty(t, closed)
 				release()
@@ -966,10 +966,10 @@ func TestCloseStopsTheObjectWhenItsContextEnds(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ls.Type, &lantern{})
 		release := braked(t, s, o, ls.hold)
-		waits := calling(background, o, ls.made, None{})
+		waits := calling(background, o, ls.made, nil)
 		waiting(t, o, ls.made, 1)
 		ctx, cancel := context.WithCancel(background)
-		closed := async(func() (None, error) { return None{}, o.Close(ctx) })
+		closed := async(func() (None, error) { return nil, o.Close(ctx) })
 		eventually(t, "it is closed", func() bool { return o.Explain().Stopped })
 		require.Empty(t, waits, "it is to be served")
 		cancel()
@@ -1002,9 +1002,9 @@ func TestWatchersHearOfTheEndAfterTheLastBody(t *testing.T) {
 			switch c.Message().(type) {
 			case *proto.Started:
 				c.Watch(pid)
-				watches <- None{}
+				watches <- nil
 			case *proto.Terminated:
-				heard <- None{}
+				heard <- nil
 			}
 		}))
 		soon(t, s.system, watches)
@@ -1023,7 +1023,7 @@ func TestWatchersHearOfTheEndAfterTheLastBody(t *testing.T) {
 
 // Many failures and restarts, with callers all the time: every request is answered,
 // no state is seen by two generations at once.
-func TestObjectsThatAreRestartedAllTheTimeLoseNobody(t *testing.T) {
+func TestObjectsThatAreRestartedAllTheTimeLoseNoRequest(t *testing.T) {
 	ls := newLanterns()
 	everywhere(t, func(t *testing.T, s *scene) {
 		f := &factory{oil: 1 << 30}
@@ -1050,7 +1050,7 @@ func TestObjectsThatAreRestartedAllTheTimeLoseNobody(t *testing.T) {
 						}
 						cancel()
 					case 4:
-						if _, err = ls.made.Try(background, o, None{}); errors.Is(err, activeobject.ErrRefused) {
+						if _, err = ls.made.Try(background, o, nil); errors.Is(err, activeobject.ErrRefused) {
 							err = nil
 						}
 					default:

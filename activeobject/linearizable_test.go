@@ -191,7 +191,7 @@ func accountHistory(t *testing.T, s *scene) ([]porcupine.Operation, int) {
 			case "withdraw":
 				return do(ctx, way, o, accountWithdraw, int64(in.argument), value)
 			}
-			return do(ctx, way, o, accountBalance, None{}, value)
+			return do(ctx, way, o, accountBalance, nil, value)
 		})
 }
 
@@ -219,7 +219,7 @@ func bufferHistory(t *testing.T, s *scene) ([]porcupine.Operation, int) {
 			if in.operation == "put" {
 				return do(ctx, way, o, numberBuffers.Put, in.argument, func(None) int { return 0 })
 			}
-			return do(ctx, way, o, numberBuffers.Take, None{}, func(v int) int { return v })
+			return do(ctx, way, o, numberBuffers.Take, nil, func(v int) int { return v })
 		})
 }
 

@@ -41,15 +41,15 @@ func TestEveryStartIsOneThatTheRulesAllow(t *testing.T) {
 		options []activeobject.Option
 	}{
 		{"default", nil},
-		{"without fast path", []activeobject.Option{activeobject.WithoutFastPath()}},
-		{"pooled", []activeobject.Option{activeobject.Pooled()}},
-		{"dedicated", []activeobject.Option{activeobject.Dedicated()}},
+		{"without fast path", []activeobject.Option{activeobject.NoFastPath()}},
+		{"pooled", []activeobject.Option{activeobject.PooledThreads()}},
+		{"dedicated", []activeobject.Option{activeobject.DedicatedThread()}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			system := actor.NewSystem()
 			var log []activeobject.Event
 			o, err := activeobject.New(system, basins, &basin{},
-				append(c.options, activeobject.Logged(func(e activeobject.Event) { log = append(log, e) }))...)
+				append(c.options, activeobject.Log(func(e activeobject.Event) { log = append(log, e) }))...)
 			require.NoError(t, err)
 			var callers sync.WaitGroup
 			for caller := range 8 {

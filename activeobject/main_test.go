@@ -58,18 +58,18 @@ type scene struct {
 	options []activeobject.Option
 }
 
-// borrows reports whether the scene's bodies run on the goroutines of callers.
-func (s *scene) borrows() bool {
+// onCallers reports whether the scene's bodies run on the goroutines of callers.
+func (s *scene) onCallers() bool {
 	return s.name != "pooled" && s.name != "dedicated" && s.name != "workers"
 }
 
-// fans reports whether compatible requests run at once.
-func (s *scene) fans() bool {
+// parallel reports whether compatible requests run at once.
+func (s *scene) parallel() bool {
 	return s.name == "synchronizer" || s.name == "monitor" || s.name == "workers"
 }
 
-// lends reports whether leaf bodies run on the goroutines of others, too.
-func (s *scene) lends() bool { return s.borrows() && !s.fans() }
+// helpsLeaves reports whether leaf bodies run on the goroutines of other callers, too.
+func (s *scene) helpsLeaves() bool { return s.onCallers() && !s.parallel() }
 
 // everywhere runs a test for objects of every configuration. All of them keep
 // the same promises.
@@ -77,12 +77,12 @@ func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	for _, c := range []scene{
 		{name: "default"},
-		{name: "without fast path", options: []activeobject.Option{activeobject.WithoutFastPath()}},
-		{name: "pooled", options: []activeobject.Option{activeobject.Pooled()}},
-		{name: "dedicated", options: []activeobject.Option{activeobject.Dedicated()}},
-		{name: "synchronizer", options: []activeobject.Option{fanning}},
-		{name: "monitor", options: []activeobject.Option{fanning, synchronizer.Monitor()}},
-		{name: "workers", options: []activeobject.Option{fanning, synchronizer.Actors(8)}},
+		{name: "without fast path", options: []activeobject.Option{activeobject.NoFastPath()}},
+		{name: "pooled", options: []activeobject.Option{activeobject.PooledThreads()}},
+		{name: "dedicated", options: []activeobject.Option{activeobject.DedicatedThread()}},
+		{name: "synchronizer", options: []activeobject.Option{parallel}},
+		{name: "monitor", options: []activeobject.Option{parallel, synchronizer.Monitor()}},
+		{name: "workers", options: []activeobject.Option{parallel, synchronizer.Actors(8)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.system = newSystem(t)
@@ -91,13 +91,13 @@ func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {
 	}
 }
 
-// fanning makes the object of a Synchronizer's kind.
-var fanning = activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true })
+// parallel makes the object a Synchronizer.
+var parallel = activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true })
 
 // newSystem returns a system that is closed when the test ends.
 func newSystem(t *testing.T, options ...actor.Option) *actor.System {
 	t.Helper()
-	system := actor.NewSystem(append([]actor.Option{actor.WithLogger(quiet)}, options...)...)
+	system := actor.NewSystem(append([]actor.Option{actor.Logger(quiet)}, options...)...)
 	t.Cleanup(func() {
 		closed := make(chan error, 1)
 		go func() { closed <- system.Close(background) }()
@@ -211,7 +211,7 @@ func hold[T any](typ *activeobject.Type[T]) *activeobject.Operation[T, *brake, N
 	return activeobject.ProcedureCtx(typ, "hold", func(_ *T, _ context.Context, b *brake) (None, error) {
 		close(b.entered)
 		<-b.let
-		return None{}, nil
+		return nil, nil
 	})
 }
 

@@ -32,15 +32,15 @@ func (h *host[T]) Receive(message any, header actor.Header, sender *actor.PID) {
 	}
 	op := h.object().Type().byName[m.Operation]
 	if op == nil {
-		h.refuse(message, sender, "type %q has no operation %q", h.class.typ.name, m.Operation)
+		h.refuse(message, sender, "type %q has no operation %q", h.config.typ.name, m.Operation)
 		return
 	}
 	ctx := context.Background()
 	if sender != nil {
-		if asker, ok := h.class.system.Asker(sender); ok {
+		if asker, ok := h.config.system.Asker(sender); ok {
 			ctx = asker
-		} else if h.class.system.Gone(sender) {
-			h.class.system.DeadLetter(h.object().PID(), message)
+		} else if h.config.system.Gone(sender) {
+			h.config.system.DeadLetter(h.object().PID(), message)
 			return
 		}
 		if engine.ClientOf(ctx) == nil { // for interceptors and policies, also of objects that it is requeued to
@@ -50,7 +50,7 @@ func (h *host[T]) Receive(message any, header actor.Header, sender *actor.PID) {
 	if header != nil && header.Length() > 0 {
 		ctx = actor.WithHeader(ctx, header)
 	}
-	if !op.info.prototype.answer(ctx, &h.core, letter{m, sender}) {
+	if !op.info.prototype.answer(ctx, &h.objectHeader, requestMessage{m, sender}) {
 		h.refuse(message, sender, "operation %q does not take an argument of type %T", m.Operation, m.Argument)
 	}
 }
@@ -58,10 +58,10 @@ func (h *host[T]) Receive(message any, header actor.Header, sender *actor.PID) {
 // refuse answers a message that is not understood.
 func (h *host[T]) refuse(message any, sender *actor.PID, format string, args ...any) {
 	if sender == nil {
-		h.class.system.DeadLetter(h.object().PID(), message)
+		h.config.system.DeadLetter(h.object().PID(), message)
 		return
 	}
-	h.class.system.Respond(sender, nil, &MessageError{Object: h.Name(), Problem: fmt.Sprintf(format, args...)})
+	h.config.system.Respond(sender, nil, &MessageError{Object: h.Name(), Problem: fmt.Sprintf(format, args...)})
 }
 
 // acceptsNil reports whether nil in a message stands for the argument: for none, or for a nil
@@ -70,43 +70,69 @@ func (op *operationInfo) acceptsNil() bool {
 	return op.argument.Kind() == reflect.Interface || op.argument == reflect.TypeFor[None]()
 }
 
-// letter is the message that a request came by.
-type letter struct {
-	message *actor.Invoke // nil if the request came by no message
-	sender  *actor.PID    // nil if no reply is expected
+// requestMessage is the message that a request came by.
+type requestMessage struct {
+	invoke *actor.Invoke // nil if the request came by no message
+	sender *actor.PID    // nil if no reply is expected
 }
 
 // answered ends invocation.answer. If that has not returned, its goroutine is dying.
-func (s *callState) answered(op *operationInfo, o *core, returned bool) {
+func (s *callState) answered(op *operationInfo, o *objectHeader, returned bool) {
 	if s.posted {
 		return
 	}
-	if !returned && !s.over {
+	if !returned && !s.returned {
 		s.err = &mailbox.ExitError{Object: o.Name(), Operation: op.name}
 	}
-	o.answered(s.letter, s.result, s.err)
+	o.answered(s.requestMessage, s.result, s.err)
+}
+
+// tryLater has a worker make the Try that came by the message, as it may wait for what runs.
+func (o *objectHeader) tryLater(ctx context.Context, in typed, l requestMessage) {
+	o.config.system.Workers().Dispatch(&messageTry{ctx, turn{in, in.info(), o}, l})
+}
+
+// messageTry is a Try that came by message.
+type messageTry struct {
+	ctx context.Context
+	turn
+	message requestMessage
+}
+
+// Run implements engine.Task.
+func (t *messageTry) Run() {
+	var result any
+	var err error = &mailbox.ExitError{Object: t.o.Name(), Operation: t.op.name} // if a body does not return
+	defer func() { t.o.answered(t.message, result, err) }()
+	r, ran := new(request), engine.Turns{}
+	r.create(t.in, reflect.New(t.op.result).Interface())
+	r.o = t.o
+	if w, q := r.enter(t.ctx, t.op, attempting, &ran, nil); q != nil {
+		r.forward(t.ctx, w, q, attempting, &ran, nil)
+	}
+	result, err = r.result(), r.pending.Err
 }
 
 // addressed returns the PID of an object that has received a message, and so has one.
-func (o *core) addressed() *actor.PID {
-	who := o.who.Load()
-	who.mu.Lock()
-	defer who.mu.Unlock()
-	return who.pid
+func (o *objectHeader) addressed() *actor.PID {
+	ident := o.identity.Load()
+	ident.mu.Lock()
+	defer ident.mu.Unlock()
+	return ident.pid
 }
 
 // answered sends the reply to a message. If the message has no sender, an error is logged, or the
 // message becomes a dead letter. It runs foreign code: that of the process it sends to.
-func (o *core) answered(l letter, r any, err error) {
+func (o *objectHeader) answered(l requestMessage, r any, err error) {
 	switch {
 	case l.sender != nil && err == nil:
-		o.class.system.Respond(l.sender, r, nil)
+		o.config.system.Respond(l.sender, r, nil)
 	case l.sender != nil:
-		o.class.system.Respond(l.sender, nil, err)
+		o.config.system.Respond(l.sender, nil, err)
 	case err != nil:
 		_, begun := errors.AsType[*mailbox.RequeuedError](err)
 		if !begun && (errors.Is(err, ErrStopped) || errors.Is(err, ErrFull)) {
-			o.class.system.DeadLetter(o.addressed(), l.message) // it never ran
+			o.config.system.DeadLetter(o.addressed(), l.invoke) // it never ran
 			return
 		}
 		o.unanswered(err)
@@ -117,9 +143,9 @@ func (o *core) answered(l letter, r any, err error) {
 // remains gone, even if another process gets its name later.
 func unwanted(r *engine.Request) error {
 	c := r.Home().(*request)
-	sender := c.letter().sender
+	sender := c.message().sender
 	if atomic.LoadUint32(&c.gone) == 0 {
-		if !c.o.class.system.Gone(sender) {
+		if !c.o.config.system.Gone(sender) {
 			return nil
 		}
 		atomic.StoreUint32(&c.gone, 1)
@@ -137,11 +163,11 @@ type reply engine.Request
 // Run implements engine.Task.
 func (a *reply) Run() {
 	c := (*engine.Request)(a).Home().(*request)
-	o, l, lost := c.o, c.letter(), c.lost()
+	o, l, lost := c.o, c.message(), c.lost()
 	r, err := c.result(), c.pending.Err
 	c.free()
 	if lost {
-		o.class.system.DeadLetter(o.addressed(), l.message)
+		o.config.system.DeadLetter(o.addressed(), l.invoke)
 		return
 	}
 	o.answered(l, r, err)
@@ -151,15 +177,15 @@ func (a *reply) Run() {
 // the reply itself only to a request of actor.System, which runs no foreign code. A worker sends
 // the other replies, one after another.
 func (c *request) answer() {
-	o, r, err, sender := c.o, &c.pending.Request, c.pending.Err, c.letter().sender
+	o, r, err, sender := c.o, &c.pending.Request, c.pending.Err, c.message().sender
 	switch {
 	case sender == nil && err == nil:
-	case sender != nil && o.class.system.Answer(sender, c.result(), err):
+	case sender != nil && o.config.system.Answer(sender, c.result(), err):
 	case actor.IsRequest(sender) && (r.Lapsed(err) || c.lost()):
 		// It was withdrawn: its sender has been told that the context has ended, or has a
 		// reply from another process.
 	default:
-		o.who.Load().replies.Post(o.class.system, (*reply)(r))
+		o.identity.Load().replies.Post(o.config.system, (*reply)(r))
 		return
 	}
 	c.free()

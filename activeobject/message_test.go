@@ -69,8 +69,8 @@ func TestAMessageIsARequestLikeAnyOther(t *testing.T) {
 			value, err := ask(t, s, o.PID(), &actor.Invoke{Operation: drain.Name()})
 			require.Equal(t, outcome[any]{1, nil}, outcome[any]{value, err})
 			value, err = ask(t, s, o.PID(), &actor.Invoke{Operation: "fill", Argument: 1})
-			require.Equal(t, outcome[any]{None{}, nil}, outcome[any]{value, err})
-			value, err = ask(t, s, o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: None{}})
+			require.Equal(t, outcome[any]{nil, nil}, outcome[any]{value, err})
+			value, err = ask(t, s, o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: nil})
 			require.Equal(t, outcome[any]{2, nil}, outcome[any]{value, err})
 			s.system.Actors().Root.Send(o.PID(), &actor.Invoke{Operation: "fill", Argument: 5})
 			s.system.Actors().Root.Send(o.PID(), &actor.Invoke{Operation: drain.Name()})
@@ -84,10 +84,10 @@ func TestAMessageWaitsForItsGuard(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
-			f := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: None{}}, patience)
+			f := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: drain.Name(), Argument: nil}, patience)
 			waiting(t, o, drain, 1)
 			value, err := ask(t, s, o.PID(), &actor.Invoke{Operation: "fill", Argument: 1})
-			require.Equal(t, outcome[any]{None{}, nil}, outcome[any]{value, err})
+			require.Equal(t, outcome[any]{nil, nil}, outcome[any]{value, err})
 			answer, err := f.Result()
 			require.NoError(t, err)
 			require.Equal(t, &actor.Reply{Value: 1}, answer)
@@ -117,7 +117,7 @@ func TestAMessageThatIsNoRequestIsAnsweredOrADeadLetter(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &dam{}
-		o := newObject(t, s, ts.Type, state, activeobject.Named("tank"))
+		o := newObject(t, s, ts.Type, state, activeobject.Name("tank"))
 		dead := deadLetters(t, s)
 		for _, c := range []struct {
 			message any
@@ -248,7 +248,7 @@ func TestAWatcherHearsOfTheEndAfterTheLastBody(t *testing.T) {
 				o := newObject(t, s, ts.Type, &dam{})
 				pid := o.PID()
 				heard := watch(t, s, pid)
-				waits := calling(background, o, ts.drain, None{})
+				waits := calling(background, o, ts.drain, nil)
 				waiting(t, o, ts.drain, 1)
 				b := newBrake()
 				held := calling(background, o, ts.hold, b)
@@ -277,12 +277,12 @@ func TestPoisonServesWhatCanStartAndFailsTheRest(t *testing.T) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
 			heard := watch(t, s, o.PID())
-			inside := calling(background, o, drain, None{})
+			inside := calling(background, o, drain, nil)
 			waiting(t, o, drain, 1)
 			release := braked(t, s, o, ts.hold)
 			var outside []<-chan outcome[int]
 			for i := range 3 {
-				outside = append(outside, calling(background, o, drain, None{}))
+				outside = append(outside, calling(background, o, drain, nil))
 				waiting(t, o, drain, i+2)
 			}
 			filled := calling(background, o, ts.fill, 2)
@@ -302,7 +302,7 @@ func TestPoisonServesWhatCanStartAndFailsTheRest(t *testing.T) {
 	})
 }
 
-func TestPIDIsTheSameForEverybodyAndMadeOnce(t *testing.T) {
+func TestPIDIsAlwaysTheSameAndMadeOnce(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
@@ -322,7 +322,7 @@ func TestThePIDOfAnObjectThatHasStoppedLeadsNowhere(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for i := range 50 {
-			for _, options := range [][]activeobject.Option{nil, {activeobject.Named(fmt.Sprint("tank", i))}} {
+			for _, options := range [][]activeobject.Option{nil, {activeobject.Name(fmt.Sprint("tank", i))}} {
 				o := newObject(t, s, ts.Type, &dam{}, options...)
 				if i%2 == 0 {
 					o.PID()
@@ -344,10 +344,10 @@ func TestThePIDOfAnObjectThatHasStoppedLeadsNowhere(t *testing.T) {
 func TestANameIsTakenOnce(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
-		first := newObject(t, s, ts.Type, &dam{level: 1}, activeobject.Named("tank"))
+		first := newObject(t, s, ts.Type, &dam{level: 1}, activeobject.Name("tank"))
 		require.Equal(t, "tank", first.Name())
 		require.Equal(t, "tank", first.PID().Id)
-		second, err := activeobject.New(s.system, ts.Type, &dam{}, append([]activeobject.Option{activeobject.Named("tank")}, s.options...)...)
+		second, err := activeobject.New(s.system, ts.Type, &dam{}, append([]activeobject.Option{activeobject.Name("tank")}, s.options...)...)
 		require.Nil(t, second)
 		var n *actor.NameError
 		require.ErrorAs(t, err, &n)
@@ -362,7 +362,7 @@ func TestANameIsTakenOnce(t *testing.T) {
 		heard := watch(t, s, first.PID())
 		first.Stop()
 		soon(t, s.system, heard)
-		newObject(t, s, ts.Type, &dam{}, activeobject.Named("tank"))
+		newObject(t, s, ts.Type, &dam{}, activeobject.Name("tank"))
 	})
 }
 
@@ -394,7 +394,7 @@ func TestASenderThatKnowsTheNameMaySendWhileTheObjectIsMade(t *testing.T) {
 		for i := range rounds {
 			n := fmt.Sprint("tank-", i)
 			name.Store(n)
-			o := newObject(t, s, ts.Type, &dam{}, activeobject.Named(n))
+			o := newObject(t, s, ts.Type, &dam{}, activeobject.Name(n))
 			_, err := ask(t, s, o.PID(), &actor.Invoke{Operation: "runs"})
 			require.NoError(t, err)
 			heard := watch(t, s, o.PID())
@@ -410,8 +410,8 @@ func TestObjectsOfAForeignActorSystem(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		foreign := proto.NewActorSystem(proto.WithLoggerFactory(func(*proto.ActorSystem) *slog.Logger { return quiet }))
-		system := actor.NewSystem(actor.On(foreign))
-		o, err := activeobject.New(system, ts.Type, &dam{level: 1}, append([]activeobject.Option{activeobject.Named("tank")}, s.options...)...)
+		system := actor.NewSystem(actor.Actors(foreign))
+		o, err := activeobject.New(system, ts.Type, &dam{level: 1}, append([]activeobject.Option{activeobject.Name("tank")}, s.options...)...)
 		require.NoError(t, err)
 		require.Same(t, foreign, system.Actors())
 		heard := watch(t, &scene{system: system}, o.PID())

@@ -23,7 +23,7 @@ type shops struct {
 
 func newShops() shops {
 	t := activeobject.NewType[shop]("shop")
-	do := func(_ *shop, f func()) (None, error) { f(); return None{}, nil }
+	do := func(_ *shop, f func()) (None, error) { f(); return nil, nil }
 	return shops{
 		Type:  t,
 		do:    activeobject.Procedure(t, "do", do),
@@ -93,7 +93,7 @@ func TestAPanicWithNilIsAPanic(t *testing.T) {
 		require.ErrorAs(t, err, &errNil)
 	})
 	t.Run("interceptor", func(t *testing.T) {
-		o := activeobject.Must(activeobject.New(newSystem(t), ss.Type, &shop{before: nothing}, activeobject.Intercept(activeobject.Interceptor{
+		o := activeobject.Must(activeobject.New(newSystem(t), ss.Type, &shop{before: nothing}, activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(context.Context, activeobject.Intercepted) (context.Context, error) { panic(nil) },
 		})))
 		_, err := ss.do.Call(background, o, nothing)
@@ -101,7 +101,7 @@ func TestAPanicWithNilIsAPanic(t *testing.T) {
 	})
 	t.Run("policy", func(t *testing.T) {
 		s := &scene{system: newSystem(t)}
-		o := newObject(t, s, ss.Type, &shop{before: nothing}, activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
+		o := newObject(t, s, ss.Type, &shop{before: nothing}, activeobject.ByChoice(func(eligible []*activeobject.Candidate) int {
 			if len(eligible) > 1 {
 				panic(nil)
 			}

@@ -37,19 +37,19 @@ import (
 // children have ended. The lines of the actor are protoactor's functions for the object's
 // PID; a poison is a message, and is handled after the messages that were sent before.
 type Object[T any] struct {
-	core
+	objectHeader
 	state *T
 	watch func(*T) bool // the guard of the only operation with waiting requests, if it is plain
 }
 
-// core is the part of an object that does not depend on the type of its state. Its methods, and
+// objectHeader is the part of an object that does not depend on the type of its state. Its methods, and
 // those of operationInfo, are compiled once, and not for every operation again.
-type core struct {
-	box   engine.Mailbox
-	class *class
-	seat  int // in the system's list
-	id    uint64
-	who   atomic.Pointer[identity] // nil until the object is named or addressed
+type objectHeader struct {
+	box      engine.Mailbox
+	config   *objectConfig
+	slot     int // in the system's list
+	id       uint64
+	identity atomic.Pointer[identity] // nil until the object is named or addressed
 }
 
 // identity is what only some objects need.
@@ -86,18 +86,20 @@ func New[T any](system *actor.System, t *Type[T], state *T, options ...Option) (
 // build is New and, with a factory, NewFrom.
 func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T, error), options []Option) (_ *Object[T], err error) {
 	t.seal()
-	s := t.defaults
+	if system == nil {
+		return nil, &OptionError{Type: t.name, Option: "system", Problem: "is nil: make one with actor.NewSystem"}
+	}
+	version := defaultsOf(system).options.Load()
+	s := t.settingsIn(system, version)
 	for _, o := range options {
 		o(&s)
 	}
 	s.ordered = false
 	switch {
-	case system == nil:
-		return nil, &OptionError{Type: t.name, Option: "system", Problem: "is nil: make one with actor.NewSystem"}
 	case state == nil && factory == nil:
 		return nil, &OptionError{Type: t.name, Option: "state", Problem: "is nil: pass a pointer to the object's state"}
 	case s.log != nil && *s.log == nil:
-		return nil, &OptionError{Type: t.name, Option: "Logged", Problem: "is given nil: pass a function"}
+		return nil, &OptionError{Type: t.name, Option: "Log", Problem: "is given nil: pass a function"}
 	case s.wrong != senseless{}:
 		return nil, &OptionError{Type: t.name, Option: s.wrong.option, Problem: s.wrong.reason}
 	case s.maxBypass < 0:
@@ -113,7 +115,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	if err := actor.CheckName(name); err != nil {
 		return nil, err
 	}
-	place, err := s.stands(t.name, system, factory != nil)
+	place, err := s.extractPlace(t.name, system, factory != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -131,23 +133,23 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	if c := &s.concurrent; c.On && c.Crew != nil {
 		c.Threads = c.Crew.Threads(system, o)
 	}
-	if missing := t.bind(state, &t.species, &o.box); missing != "" {
+	if missing := t.bind(state, &t.typeInfo, &o.box); missing != "" {
 		return nil, &OptionError{Type: t.name, Option: "state", Problem: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
 	}
-	o.class, o.id = t.classOf(system, &s), t.count.Add(1)
+	o.config, o.id = t.configOf(system, &s, version), t.count.Add(1)
 	addressed := place != actor.Place{}
 	if addressed || factory != nil {
-		who := &identity{name: name, place: place, supervised: place.Parent != nil || place.Guardian != nil}
+		ident := &identity{name: name, place: place, supervised: place.Parent != nil || place.Guardian != nil}
 		if factory != nil {
-			who.renew = func() (func(), error) { return o.another(factory) }
+			ident.renew = func() (func(), error) { return o.another(factory) }
 		}
-		o.who.Store(who)
+		o.identity.Store(ident)
 	}
-	o.box.Init(&o.class.config, o.host())
+	o.box.Init(&o.config.engine, o.host())
 	if recorder != nil {
 		o.box.Record(recorder)
 	}
-	err = system.Join(o, &o.seat)
+	err = system.Join(o, &o.slot)
 	if err == nil && addressed {
 		_, err = o.address()
 	}
@@ -189,18 +191,21 @@ func Must[T any](o *Object[T], err error) *Object[T] {
 }
 
 // Name returns the name of the object.
-func (o *core) Name() string {
-	if who := o.who.Load(); who != nil && who.name != "" {
-		return who.name
+func (o *objectHeader) Name() string {
+	if ident := o.identity.Load(); ident != nil && ident.name != "" {
+		return ident.name
 	}
-	return o.class.typ.name + "-" + strconv.FormatUint(o.id, 10)
+	return o.config.typ.name + "-" + strconv.FormatUint(o.id, 10)
 }
 
 // String implements fmt.Stringer.
-func (o *core) String() string { return o.Name() }
+func (o *objectHeader) String() string { return o.Name() }
 
 // Type returns the type of the object.
-func (o *Object[T]) Type() *Type[T] { return o.class.typ.self.(*Type[T]) }
+func (o *Object[T]) Type() *Type[T] { return o.config.typ.self.(*Type[T]) }
+
+// TypeName returns the name of the type of the object.
+func (o *objectHeader) TypeName() string { return o.config.typ.name }
 
 // Explain returns what runs and what waits at the object, and why. It evaluates no
 // guard and waits for no body.
@@ -224,25 +229,25 @@ func (o *Object[T]) PID() *actor.PID {
 // address returns the object's PID, and makes its actor if there is none. It
 // fails if the object's name is taken or the system closed.
 func (o *Object[T]) address() (*actor.PID, error) {
-	o.who.CompareAndSwap(nil, &identity{})
-	who := o.who.Load()
-	who.mu.Lock()
-	defer who.mu.Unlock()
-	if who.pid == nil {
-		pid, err := o.class.system.SpawnAt(who.place, o.host())
+	o.identity.CompareAndSwap(nil, &identity{})
+	ident := o.identity.Load()
+	ident.mu.Lock()
+	defer ident.mu.Unlock()
+	if ident.pid == nil {
+		pid, err := o.config.system.SpawnAt(ident.place, o.host())
 		if err != nil {
 			return nil, err
 		}
-		who.pid = pid
+		ident.pid = pid
 		// Either this sees that the object has stopped, or Stop sees the PID.
 		switch {
 		case o.box.Draining():
-			o.class.system.Poison(pid)
+			o.config.system.Poison(pid)
 		case o.box.Closed():
-			o.class.system.Stop(pid)
+			o.config.system.Stop(pid)
 		}
 	}
-	return who.pid, nil
+	return ident.pid, nil
 }
 
 // Stop ends the object: waiting and later requests fail with an error that matches
@@ -252,18 +257,18 @@ func (o *Object[T]) address() (*actor.PID, error) {
 func (o *Object[T]) Stop() <-chan struct{} {
 	closed := o.box.Closed()
 	idle := o.host().Halt()
-	if who := o.who.Load(); who != nil && !closed {
-		who.mu.Lock()
-		defer who.mu.Unlock()
-		if who.pid != nil {
-			o.class.system.Stop(who.pid)
+	if ident := o.identity.Load(); ident != nil && !closed {
+		ident.mu.Lock()
+		defer ident.mu.Unlock()
+		if ident.pid != nil {
+			o.config.system.Stop(ident.pid)
 		}
 	}
 	return idle
 }
 
 // bind gives the embedded Queues of the state its object.
-func (q *Queues) bind(t *species, box *engine.Mailbox) { q.typ, q.box = t, box }
+func (q *Queues) bind(t *typeInfo, box *engine.Mailbox) { q.typ, q.box = t, box }
 
 // Queues tells the bodies and guards of an object how many requests wait for each
 // operation (Ada's 'Count), and the name of the object. Embed it in the state; New
@@ -271,7 +276,7 @@ func (q *Queues) bind(t *species, box *engine.Mailbox) { q.typ, q.box = t, box }
 //
 // A guard that looks at it must be declared by WhenWaiting.
 type Queues struct {
-	typ *species
+	typ *typeInfo
 	box *engine.Mailbox
 }
 

@@ -33,30 +33,30 @@ func TestObjectsWithTheSameOptionsShareTheirClass(t *testing.T) {
 	defer one.Close(t.Context())
 	defer other.Close(t.Context())
 	typ := NewType[int]("number")
-	in := func(system *actor.System, options ...Option) *class {
-		return Must(New(system, typ, new(int), options...)).class
+	in := func(system *actor.System, options ...Option) *objectConfig {
+		return Must(New(system, typ, new(int), options...)).config
 	}
-	require.Same(t, in(one), in(one, Named("pi")))
+	require.Same(t, in(one), in(one, Name("pi")))
 	require.NotSame(t, in(one), in(other))
-	require.NotSame(t, in(one), in(one, Rotating()))
+	require.NotSame(t, in(one), in(one, ByRotation()))
 }
 
 func TestObjectsWithTheOptionsOfTheirTypeShareTheirClass(t *testing.T) {
 	system := actor.NewSystem()
 	defer system.Close(t.Context())
-	log := Logged(func(Event) {})
-	typ := NewType[int]("number").Default(Rotating(), Pooled(), log)
-	in := func(options ...Option) *class { return Must(New(system, typ, new(int), options...)).class }
+	log := Log(func(Event) {})
+	typ := NewType[int]("number").Default(ByRotation(), PooledThreads(), log)
+	in := func(options ...Option) *objectConfig { return Must(New(system, typ, new(int), options...)).config }
 	require.Same(t, in(), in())
-	require.Same(t, in(), in(Named("pi"), Rotating(), log), "what is said twice")
-	require.Same(t, in(), in(Borrowed(), Pooled()), "the last one counts")
+	require.Same(t, in(), in(Name("pi"), ByRotation(), log), "what is said twice")
+	require.Same(t, in(), in(CallerThreads(), PooledThreads()), "the last one counts")
 	require.NotSame(t, in(), in(ByArrival()))
 }
 
 func TestObjectsWithAGoroutineOfTheirOwnDoNotShareIt(t *testing.T) {
 	system := actor.NewSystem()
 	defer system.Close(t.Context())
-	typ := NewType[int]("number").Default(Dedicated())
+	typ := NewType[int]("number").Default(DedicatedThread())
 	one, other := Must(New(system, typ, new(int))), Must(New(system, typ, new(int)))
 	require.NotSame(t, one.box.Dispatcher(), other.box.Dispatcher())
 }
@@ -67,14 +67,14 @@ func TestTagsOfTypesAreNotUsedUpByObjects(t *testing.T) {
 	system := actor.NewSystem()
 	defer system.Close(t.Context())
 	base := NewType[bool]("base")
-	enter := Procedure(base, "enter", Do(func(*bool) {}))
+	enter := Procedure(base, "enter", Plain(func(*bool) {}))
 	derived := Derive(base, "derived", Same[bool]).Strengthen("open", func(open *bool) bool { return *open })
 	before := types.Load()
 	defer types.Store(before)
-	for _, options := range [][]Option{{}, {Counted()}, {Counted(), Rotating()}} {
+	for _, options := range [][]Option{{}, {Counters()}, {Counters(), ByRotation()}} {
 		types.Store(uint64(base.tag) - 1) // what a counter of 32 bits comes to in the end
 		for range 3 {
-			_, err := enter.Try(t.Context(), Must(New(system, derived, new(bool), options...)), None{})
+			_, err := enter.Try(t.Context(), Must(New(system, derived, new(bool), options...)), nil)
 			require.ErrorIs(t, err, ErrRefused)
 		}
 	}
@@ -90,18 +90,18 @@ func TestTypesWithoutATagWork(t *testing.T) {
 	one, other := NewType[int]("one"), NewType[int]("other")
 	require.Zero(t, one.tag)
 	require.Zero(t, other.tag)
-	inc := Procedure(one, "inc", Do(func(n *int) { *n++ }))
-	dec := Procedure(other, "dec", Do(func(n *int) { *n-- }))
-	for _, options := range [][]Option{{}, {Counted()}} {
+	inc := Procedure(one, "inc", Plain(func(n *int) { *n++ }))
+	dec := Procedure(other, "dec", Plain(func(n *int) { *n-- }))
+	for _, options := range [][]Option{{}, {Counters()}} {
 		n := 0
 		o, p := Must(New(system, one, &n, options...)), Must(New(system, other, new(int), options...))
-		require.NotSame(t, o.class, p.class)
+		require.NotSame(t, o.config, p.config)
 		for range 3 {
-			_, err := inc.Call(t.Context(), o, None{})
+			_, err := inc.Call(t.Context(), o, nil)
 			require.NoError(t, err)
-			_, err = inc.Call(t.Context(), p, None{})
+			_, err = inc.Call(t.Context(), p, nil)
 			require.IsType(t, &TypeError{}, err)
-			_, err = dec.Call(t.Context(), o, None{})
+			_, err = dec.Call(t.Context(), o, nil)
 			require.IsType(t, &TypeError{}, err)
 		}
 		require.Equal(t, 3, n)
@@ -109,27 +109,27 @@ func TestTypesWithoutATagWork(t *testing.T) {
 }
 
 // A derived type's operation is made from its base's. If you add a field to an operation, say here
-// what becomes of it, and handle it in copy, lift and erase.
+// what becomes of it, and handle it in copy, inheritOperation and erase.
 func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 	const (
-		carried = "copied, with all that is in it" // by lift and erase
-		lifted  = "applied to a part of the state" // by lift, and by erase to an argument of any type
-		settled = "found when the type is sealed"  // by settle
+		carried = "copied, with all that is in it" // by inheritOperation and erase
+		applied = "applied to a part of the state" // by inheritOperation, and by erase to an argument of any type
+		sealed  = "found when the type is sealed"  // by completeOperation
 		remade  = "made anew"                      // by newOperation
 		own     = "what the derived type adds"
 	)
 	want := map[string]string{
 		"forms": carried,
-		"leaf":  lifted, "blocks": lifted, "guarded": lifted, "single": settled, "inherited": lifted,
-		"simple": settled, "plain": settled, "askState": settled,
-		"typ":   remade,
+		"leaf":  applied, "blocks": applied, "guarded": applied, "single": sealed, "inherited": applied,
+		"simple": sealed, "plain": sealed, "evaluateState": sealed,
+		"typ":   remade, // and of operationInfo
 		"parts": own,
 
 		// Of what is known whatever the types.
-		"idle": settled, "mark": settled, "index": settled, "leafed": settled,
-		"species": remade, "self": remade, "prototype": remade, "place": remade, "pools": remade,
-		"taker": own,
-		"name":  carried, "kind": carried, "guard": settled, "looks": settled, "changed": carried, "argument": carried, "result": carried,
+		"idle": sealed, "mark": sealed, "index": sealed, "leafed": sealed,
+		"self": remade, "prototype": remade, "resultPtr": remade, "pools": remade,
+		"handedTo": own,
+		"name":     carried, "kind": carried, "guard": sealed, "looks": sealed, "changed": carried, "argument": carried, "result": carried,
 		"family": carried, "keyed": carried, "opens": carried, "headOfLine": carried, "own": carried, "bound": carried,
 	}
 	got := map[string]string{}

@@ -26,9 +26,9 @@ func (c *Counter) Value() int { return c.n }
 
 var (
 	counters     = activeobject.NewType[Counter]("counter")
-	counterAdd   = activeobject.Procedure(counters, "add", activeobject.Put((*Counter).Add))
-	counterReset = activeobject.Procedure(counters, "reset", activeobject.Do((*Counter).Reset))
-	counterValue = activeobject.Function(counters, "value", activeobject.Get((*Counter).Value))
+	counterAdd   = activeobject.Procedure(counters, "add", activeobject.Arg((*Counter).Add))
+	counterReset = activeobject.Procedure(counters, "reset", activeobject.Plain((*Counter).Reset))
+	counterValue = activeobject.Function(counters, "value", activeobject.Result((*Counter).Value))
 )
 
 func TestCounter(t *testing.T) {
@@ -43,10 +43,10 @@ func TestCounter(t *testing.T) {
 			})
 		}
 		all.Wait()
-		n, err := counterValue.Call(background, visits, None{})
+		n, err := counterValue.Call(background, visits, nil)
 		require.NoError(t, err)
 		require.Equal(t, 800, n)
-		_, err = counterReset.Call(background, visits, None{})
+		_, err = counterReset.Call(background, visits, nil)
 		require.NoError(t, err)
 	})
 }
@@ -76,7 +76,7 @@ var (
 	accounts        = activeobject.NewType[Account]("account")
 	accountDeposit  = activeobject.Procedure(accounts, "deposit", (*Account).Deposit)
 	accountWithdraw = activeobject.Entry(accounts, "withdraw", (*Account).Withdraw).WhenArg("covered", (*Account).Covers)
-	accountBalance  = activeobject.Function(accounts, "balance", activeobject.Get((*Account).Balance))
+	accountBalance  = activeobject.Function(accounts, "balance", activeobject.Result((*Account).Balance))
 )
 
 // SharedAccount is the client proxy of an Account.
@@ -99,7 +99,7 @@ func (a SharedAccount) Deposit(ctx context.Context, amount int64) (balance int64
 }
 
 func (a SharedAccount) Balance(ctx context.Context) (int64, error) {
-	return accountBalance.Call(ctx, a.object, None{})
+	return accountBalance.Call(ctx, a.object, nil)
 }
 
 func TestAccount(t *testing.T) {
@@ -162,8 +162,8 @@ func DeclareBuffers[T any]() Buffers[T] {
 	t := activeobject.NewType[Buffer[T]]("buffer")
 	return Buffers[T]{
 		Type: t,
-		Put:  activeobject.Entry(t, "put", activeobject.Put((*Buffer[T]).Put)).When("not full", (*Buffer[T]).NotFull),
-		Take: activeobject.Entry(t, "take", activeobject.Get((*Buffer[T]).Take)).When("not empty", (*Buffer[T]).NotEmpty),
+		Put:  activeobject.Entry(t, "put", activeobject.Arg((*Buffer[T]).Put)).When("not full", (*Buffer[T]).NotFull),
+		Take: activeobject.Entry(t, "take", activeobject.Result((*Buffer[T]).Take)).When("not empty", (*Buffer[T]).NotEmpty),
 	}
 }
 
@@ -176,7 +176,7 @@ func TestBuffer(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		words := newObject(t, s, wordBuffers.Type, &Buffer[string]{capacity: 1})
 		wordBuffers.Put.Call(background, words, "hello")
-		word, err := wordBuffers.Take.Call(background, words, None{})
+		word, err := wordBuffers.Take.Call(background, words, nil)
 		require.NoError(t, err)
 		require.Equal(t, "hello", word)
 
@@ -194,7 +194,7 @@ func TestBuffer(t *testing.T) {
 		for range producers {
 			all.Go(func() {
 				for range items {
-					n, _ := numberBuffers.Take.Call(background, numbers, None{})
+					n, _ := numberBuffers.Take.Call(background, numbers, nil)
 					taken <- n
 				}
 			})
@@ -222,8 +222,8 @@ func (s *Semaphore) Enough(n int) bool { return s.free >= n }
 
 var (
 	semaphores       = activeobject.NewType[Semaphore]("semaphore")
-	semaphoreAcquire = activeobject.Entry(semaphores, "acquire", activeobject.Put((*Semaphore).Acquire)).WhenArg("enough free", (*Semaphore).Enough)
-	semaphoreRelease = activeobject.Procedure(semaphores, "release", activeobject.Put((*Semaphore).Release))
+	semaphoreAcquire = activeobject.Entry(semaphores, "acquire", activeobject.Arg((*Semaphore).Acquire)).WhenArg("enough free", (*Semaphore).Enough)
+	semaphoreRelease = activeobject.Procedure(semaphores, "release", activeobject.Arg((*Semaphore).Release))
 )
 
 func TestSemaphore(t *testing.T) {
@@ -286,8 +286,8 @@ var (
 )
 
 func init() {
-	burstPass = activeobject.Entry(bursts, "pass", activeobject.Do((*BurstLock).Pass)).When("open", (*BurstLock).Open)
-	burstRelease = activeobject.Procedure(bursts, "release", activeobject.Do((*BurstLock).Release))
+	burstPass = activeobject.Entry(bursts, "pass", activeobject.Plain((*BurstLock).Pass)).When("open", (*BurstLock).Open)
+	burstRelease = activeobject.Procedure(bursts, "release", activeobject.Plain((*BurstLock).Release))
 }
 
 func TestBurstLock(t *testing.T) {
@@ -296,14 +296,14 @@ func TestBurstLock(t *testing.T) {
 		for range 3 {
 			var burst []<-chan outcome[None]
 			for range 10 {
-				burst = append(burst, calling(background, lock, burstPass, None{}))
+				burst = append(burst, calling(background, lock, burstPass, nil))
 			}
 			waiting(t, lock, burstPass, 10)
-			burstRelease.Call(background, lock, None{})
+			burstRelease.Call(background, lock, nil)
 			for _, c := range burst {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			_, err := burstPass.Try(background, lock, None{})
+			_, err := burstPass.Try(background, lock, nil)
 			require.ErrorIs(t, err, activeobject.ErrRefused, "the burst is over")
 		}
 	})
@@ -334,7 +334,7 @@ var (
 )
 
 func init() {
-	barrierArrive = activeobject.Entry(barriers, "arrive", activeobject.Get((*Barrier).Leave)).WhenWaiting("all are here", (*Barrier).AllHere)
+	barrierArrive = activeobject.Entry(barriers, "arrive", activeobject.Result((*Barrier).Leave)).WhenWaiting("all are here", (*Barrier).AllHere)
 }
 
 func TestBarrier(t *testing.T) {
@@ -350,7 +350,7 @@ func TestBarrier(t *testing.T) {
 					mu.Lock()
 					arrived[round]++
 					mu.Unlock()
-					barrierArrive.Call(background, barrier, None{})
+					barrierArrive.Call(background, barrier, nil)
 					mu.Lock()
 					left[round]++
 					if arrived[round] != parties {
@@ -390,7 +390,7 @@ func (s *Store) Remove(key string) (string, error) {
 
 var (
 	stores      = activeobject.NewType[Store]("store")
-	storeSet    = activeobject.Procedure(stores, "set", activeobject.Put((*Store).Set))
+	storeSet    = activeobject.Procedure(stores, "set", activeobject.Arg((*Store).Set))
 	storeGet    = activeobject.Function(stores, "get", (*Store).Get)
 	storeRemove = activeobject.Entry(stores, "remove", (*Store).Remove).WhenArg("key is there", (*Store).Has)
 )
@@ -428,26 +428,26 @@ func (s *Surgery) Enter() (stillWaiting int) {
 var (
 	surgeries    = activeobject.NewType[Surgery]("surgery")
 	surgeryEnter *activeobject.Operation[Surgery, None, int]
-	surgeryNext  = activeobject.Procedure(surgeries, "next", activeobject.Do((*Surgery).Next))
+	surgeryNext  = activeobject.Procedure(surgeries, "next", activeobject.Plain((*Surgery).Next))
 )
 
 func init() {
-	surgeryEnter = activeobject.Entry(surgeries, "enter", activeobject.Get((*Surgery).Enter)).When("doctor is free", (*Surgery).Free)
+	surgeryEnter = activeobject.Entry(surgeries, "enter", activeobject.Result((*Surgery).Enter)).When("doctor is free", (*Surgery).Free)
 }
 
 func TestSurgery(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		surgery := newObject(t, s, surgeries, &Surgery{})
-		n, err := surgeryEnter.Call(background, surgery, None{})
+		n, err := surgeryEnter.Call(background, surgery, nil)
 		require.NoError(t, err)
 		require.Zero(t, n)
 		var patients []activeobject.Future[int]
 		for range 3 {
-			patients = append(patients, surgeryEnter.Send(background, surgery, None{}))
+			patients = append(patients, surgeryEnter.Send(background, surgery, nil))
 		}
 		waiting(t, surgery, surgeryEnter, 3)
 		for i, p := range patients {
-			surgeryNext.Call(background, surgery, None{})
+			surgeryNext.Call(background, surgery, nil)
 			require.Equal(t, outcome[int]{2 - i, nil}, soon(t, s.system, awaiting(background, p)))
 		}
 	})

@@ -32,7 +32,7 @@ func TestAnObserverIsToldOfArrivalsStartsEndsAndWithdrawals(t *testing.T) {
 		var futures []activeobject.Future[int]
 		for i := range 3 {
 			arrived := observed(o, func(l activeobject.Load) bool { return l.Waiting == i+1 })
-			futures = append(futures, ts.drain.Send(background, o, None{}))
+			futures = append(futures, ts.drain.Send(background, o, nil))
 			soon(t, s.system, arrived)
 		}
 		gone := observed(o, func(l activeobject.Load) bool { return l == activeobject.Load{Running: 1, Waiting: 2} })
@@ -52,7 +52,7 @@ func TestAnObserverThatComesWhileTheFastPathHasTheObjectSeesItsEnd(t *testing.T)
 	block := activeobject.Procedure(typ, "block", func(_ *dam, b *brake) (None, error) {
 		close(b.entered)
 		<-b.let
-		return None{}, nil
+		return nil, nil
 	})
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &dam{})
@@ -76,7 +76,7 @@ func TestWhatAnObserverIsToldIsTrue(t *testing.T) {
 		var wrong atomic.Pointer[activeobject.Load]
 		stop := o.Observe(func(l activeobject.Load) bool {
 			told.Add(1)
-			if l.Running > 1 || l.Waiting > 2*callers || l.Running > 0 && l.Deciding && !s.fans() {
+			if l.Running > 1 || l.Waiting > 2*callers || l.Running > 0 && l.Deciding && !s.parallel() {
 				wrong.Store(&l)
 			}
 			return false
@@ -85,7 +85,7 @@ func TestWhatAnObserverIsToldIsTrue(t *testing.T) {
 		for range callers {
 			all.Go(func() {
 				for range calls {
-					ts.drain.Call(background, o, None{})
+					ts.drain.Call(background, o, nil)
 				}
 			})
 			all.Go(func() {
@@ -102,7 +102,7 @@ func TestWhatAnObserverIsToldIsTrue(t *testing.T) {
 	})
 }
 
-func TestAnObjectHasItsFastPathBackWhenNobodyObservesIt(t *testing.T) {
+func TestAnObjectHasItsFastPathBackWhenItIsNotObserved(t *testing.T) {
 	ts := newTanks()
 	system := newSystem(t)
 	o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}))

@@ -1,7 +1,6 @@
 package activeobject
 
 import (
-	"context"
 	"reflect"
 
 	"github.com/sluice-go/sluice/guards"
@@ -14,8 +13,8 @@ import (
 // goroutine once their type is sealed.
 type Operation[T, A, R any] struct {
 	operation[T]
-	leaf    func(*T, A) (R, error)
-	blocks  func(*T, context.Context, A) (R, error)
+	leaf    Body[T, A, R]
+	blocks  BodyCtx[T, A, R]
 	guarded guards.Guard[T, A] // the parts and what is inherited, once the type is sealed
 	single  func(*T, A) bool   // the guard, if it is one condition that looks at the argument
 	forms[A]
@@ -38,13 +37,13 @@ type forms[A any] struct {
 //
 // Like all declarations it panics, with a text that says what to do, if the name
 // is taken, the body nil, or the type sealed.
-func Procedure[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
+func Procedure[T, A, R any](t *Type[T], name string, body Body[T, A, R]) *Operation[T, A, R] {
 	return declare(t, mailbox.Procedure, name, body, nil)
 }
 
 // Entry declares an operation that may change the state and waits for a guard,
 // which When, WhenArg, WhenWaiting, WhenTime or Guard adds. Otherwise it is like Procedure.
-func Entry[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
+func Entry[T, A, R any](t *Type[T], name string, body Body[T, A, R]) *Operation[T, A, R] {
 	return declare(t, mailbox.Entry, name, body, nil)
 }
 
@@ -52,30 +51,30 @@ func Entry[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *O
 // guard it waits, like an entry: but as it changes nothing, all requests that wait for
 // one guard start when that has been evaluated once, at a Synchronizer beside each other. So
 // it is how many wait for one event. Otherwise it is like Procedure.
-func Function[T, A, R any](t *Type[T], name string, body func(*T, A) (R, error)) *Operation[T, A, R] {
+func Function[T, A, R any](t *Type[T], name string, body Body[T, A, R]) *Operation[T, A, R] {
 	return declare(t, mailbox.Function, name, body, nil)
 }
 
 // ProcedureCtx is Procedure with a body that may block or call other objects. It
-// runs on its own caller's goroutine, or a dispatcher's, never on a stranger's;
+// runs on its own caller's goroutine, or a dispatcher's, never on another caller's;
 // it must hand on the context it receives, which carries the chain of calls.
-func ProcedureCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+func ProcedureCtx[T, A, R any](t *Type[T], name string, body BodyCtx[T, A, R]) *Operation[T, A, R] {
 	return declare(t, mailbox.Procedure, name, nil, body)
 }
 
 // EntryCtx is Entry with a body that may block or call other objects, as in
 // ProcedureCtx.
-func EntryCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+func EntryCtx[T, A, R any](t *Type[T], name string, body BodyCtx[T, A, R]) *Operation[T, A, R] {
 	return declare(t, mailbox.Entry, name, nil, body)
 }
 
 // FunctionCtx is Function with a body that may block or call other objects, as
 // in ProcedureCtx.
-func FunctionCtx[T, A, R any](t *Type[T], name string, body func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+func FunctionCtx[T, A, R any](t *Type[T], name string, body BodyCtx[T, A, R]) *Operation[T, A, R] {
 	return declare(t, mailbox.Function, name, nil, body)
 }
 
-func declare[T, A, R any](t *Type[T], kind mailbox.Kind, name string, leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) *Operation[T, A, R] {
+func declare[T, A, R any](t *Type[T], kind mailbox.Kind, name string, leaf Body[T, A, R], blocks BodyCtx[T, A, R]) *Operation[T, A, R] {
 	op := newOperation[T, A, R](t)
 	op.leaf, op.blocks = leaf, blocks
 	op.info.kind, op.info.name, op.info.changed = kind, name, kind != mailbox.Function
@@ -87,7 +86,7 @@ func newOperation[T, A, R any](t *Type[T]) *Operation[T, A, R] {
 	op := &Operation[T, A, R]{}
 	op.typ = t
 	op.info.self = &op.operation
-	op.info.species, op.info.argument, op.info.result, op.info.place = &t.species, reflect.TypeFor[A](), reflect.TypeFor[R](), reflect.TypeFor[*R]()
+	op.info.typ, op.info.argument, op.info.result, op.info.resultPtr = &t.typeInfo, reflect.TypeFor[A](), reflect.TypeFor[R](), reflect.TypeFor[*R]()
 	op.info.prototype = &invocation[T, A, R]{op: op}
 	return op
 }
@@ -154,13 +153,13 @@ func guardBy[T, A, R any](op *Operation[T, A, R], g guards.Guard[T, A]) {
 func (op *Operation[T, A, R]) Name() string { return op.info.name }
 
 // Waiting returns how many requests wait for the operation at the object, those
-// included that stand behind a running body and have not been let in yet.
+// included that wait behind a running body and have not been admitted yet.
 func (op *Operation[T, A, R]) Waiting(o *Object[T]) int {
-	return op.info.waiting(&o.core)
+	return op.info.waiting(&o.objectHeader)
 }
 
-func (op *operationInfo) waiting(o *core) int {
-	if !o.class.typ.extends(op.species) {
+func (op *operationInfo) waiting(o *objectHeader) int {
+	if !o.config.typ.extends(op.typ) {
 		return 0
 	}
 	return o.box.Queued(op.index)
@@ -170,25 +169,4 @@ func (op *operationInfo) waiting(o *core) int {
 func (op *Operation[T, A, R]) known() *operationInfo { return &op.info }
 
 // at returns the operation's number in s, if that is its type or inherits it.
-func (op *operationInfo) at(s *species) (int, bool) { return op.index, s.extends(op.species) }
-
-// NoArg adapts a method that takes no argument to the form of a body.
-func NoArg[T, R any](body func(*T) (R, error)) func(*T, None) (R, error) {
-	return func(s *T, _ None) (R, error) { return body(s) }
-}
-
-// Get adapts a method that takes no argument and cannot fail to the form of a
-// body.
-func Get[T, R any](body func(*T) R) func(*T, None) (R, error) {
-	return func(s *T, _ None) (R, error) { return body(s), nil }
-}
-
-// Put adapts a method that returns nothing to the form of a body.
-func Put[T, A any](body func(*T, A)) func(*T, A) (None, error) {
-	return func(s *T, a A) (None, error) { body(s, a); return None{}, nil }
-}
-
-// Do adapts a method that takes and returns nothing to the form of a body.
-func Do[T any](body func(*T)) func(*T, None) (None, error) {
-	return func(s *T, _ None) (None, error) { body(s); return None{}, nil }
-}
+func (op *operationInfo) at(s *typeInfo) (int, bool) { return op.index, s.extends(op.typ) }

@@ -48,14 +48,14 @@ const (
 // senseless says what is wrong with an option.
 type senseless struct{ option, reason string }
 
-// Named gives the object a name, under which it is known as an actor from the
+// Name gives the object a name, under which it is known as an actor from the
 // start. The default is the name of its type and a number. A name contains no slash and no
 // control characters: see actor.ErrBadName. When the name of an object that has been stopped
 // is free again, says actor.NameError.
-func Named(name string) Option { return func(s *settings) { s.name = name } }
+func Name(name string) Option { return func(s *settings) { s.name = name } }
 
-// Under makes the object's actor a child of another one, which supervises it like
-// Supervised, by its own strategy, and is stopped and restarted without it no more:
+// Parent makes the object's actor a child of another one, which supervises it like
+// Supervisor, by its own strategy, and is stopped and restarted without it no more:
 // the children of an actor end before it does.
 //
 // The parent is another object, or the context that a protoactor actor of the same
@@ -66,17 +66,17 @@ func Named(name string) Option { return func(s *settings) { s.name = name } }
 // none while it handles Restarting or Stopping: protoactor waits for them to end.
 //
 // The object must be made by NewFrom.
-func Under(parent actor.Spawner) Option {
+func Parent(parent actor.Spawner) Option {
 	return func(s *settings) {
 		place := s.at()
 		place.Guardian, place.Parent = nil, parent
 		if s.place = place; parent == nil {
-			s.wrong = senseless{"Under", "is given nil: pass an object, or the context of an actor"}
+			s.wrong = senseless{"Parent", "is given nil: pass an object, or the context of an actor"}
 		}
 	}
 }
 
-// Supervised gives the object a supervisor: the strategy decides what becomes of it
+// Supervisor gives the object a supervisor: the strategy decides what becomes of it
 // when it has failed, that is when a body or a guard has panicked or ended its
 // goroutine. (An error that a body returns is a result. A policy, a key function or
 // an interceptor's Queue does not touch the state, so its failure is no failure of
@@ -102,27 +102,27 @@ func Under(parent actor.Spawner) Option {
 //
 // The object must be made by NewFrom, and the strategy be comparable. Supervision is
 // protoactor's, and so Erlang's.
-func Supervised(strategy actor.Strategy) Option {
+func Supervisor(strategy actor.Strategy) Option {
 	return func(s *settings) {
 		place := s.at()
 		place.Guardian, place.Parent = strategy, nil
 		if s.place = place; !actor.CanGuard(strategy) {
-			s.wrong = senseless{"Supervised", "needs a strategy that can be compared, such as protoactor's"}
+			s.wrong = senseless{"Supervisor", "needs a strategy that can be compared, such as protoactor's"}
 		}
 	}
 }
 
-// Supervising sets the strategy by which the object supervises its children. The
+// ChildSupervisor sets the strategy by which the object supervises its children. The
 // default is protoactor's: each is restarted for itself, but stopped if it fails
 // more than ten times within ten seconds. A strategy that panics has the child stopped.
 // It may make other children of the object. But the name of a child that it stops is free
 // only when that has ended; so replace the child when you are told of its end.
-func Supervising(strategy actor.Strategy) Option {
+func ChildSupervisor(strategy actor.Strategy) Option {
 	return func(s *settings) {
 		place := s.at()
 		place.Children = strategy
 		if s.place = place; strategy == nil {
-			s.wrong = senseless{"Supervising", "is given nil: pass a strategy"}
+			s.wrong = senseless{"ChildSupervisor", "is given nil: pass a strategy"}
 		}
 	}
 }
@@ -139,17 +139,17 @@ func Supervising(strategy actor.Strategy) Option {
 // interceptor can.
 func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
 
-// Borrowed makes the object run its bodies on the goroutines of its callers where
+// CallerThreads makes the object run its bodies on the goroutines of its callers where
 // it can. That is the default, unless the type has another one.
-func Borrowed() Option { return func(s *settings) { s.thread = borrowed } }
+func CallerThreads() Option { return func(s *settings) { s.thread = borrowed } }
 
-// Pooled makes the object run its bodies on the warm goroutines of its system,
+// PooledThreads makes the object run its bodies on goroutines of its system's worker pool,
 // one at a time, and never on a caller's.
-func Pooled() Option { return func(s *settings) { s.thread = pooled } }
+func PooledThreads() Option { return func(s *settings) { s.thread = pooled } }
 
-// Dedicated gives the object a goroutine of its own, on which all of its bodies
+// DedicatedThread gives the object a goroutine of its own, on which all of its bodies
 // run: the thread-per-object model in its plain form. It ends with the object.
-func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
+func DedicatedThread() Option { return func(s *settings) { s.thread = dedicated } }
 
 // On makes the object run its bodies on the threads of the dispatcher, one at a time,
 // and never on a caller's. The dispatcher is, for example, a pool that several objects
@@ -164,11 +164,11 @@ func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
 //
 // says how many, from 1, before the object needs another turn.
 //
-// A body that waits for another request lends its thread, so that a fixed number of threads does
-// not stand still when the bodies on them call each other: another turn runs meanwhile, on a warm
-// goroutine of the system. When the wait is over the body goes on at once, even if that makes one
+// While a body waits for another request its thread is lent, so that a fixed number of threads does
+// not deadlock when the bodies on them call each other: another turn runs meanwhile, on a goroutine
+// of the system's worker pool. When the wait ends the body goes on at once, even if that makes one
 // more than there are threads. (Waiting by other means than Sluice's keeps the thread.) Where the
-// threads have a context of their own, so that no other goroutine may stand in for them, the
+// threads have a context of their own, so that no other goroutine may replace them, the
 // dispatcher has the method
 //
 //	Lends() bool
@@ -177,12 +177,12 @@ func Dedicated() Option { return func(s *settings) { s.thread = dedicated } }
 // they wait until their contexts end.
 //
 // A synchronizer.Pool is such a dispatcher, too: objects of both kinds share its threads.
-func On(d actor.Dispatcher) Option {
+func Dispatcher(d actor.Dispatcher) Option {
 	if d == nil {
-		return wrong("On", "is given nil: pass a dispatcher")
+		return wrong("Dispatcher", "is given nil: pass a dispatcher")
 	}
 	if turnOn(d) < 0 {
-		return wrong("On", "is given a dispatcher with a Throughput of less than 1")
+		return wrong("Dispatcher", "is given a dispatcher with a Throughput of less than 1")
 	}
 	return func(s *settings) { s.thread, s.dispatcher = given, &d }
 }
@@ -191,12 +191,12 @@ func On(d actor.Dispatcher) Option {
 // the default, unless the type has another one.
 func ByArrival() Option { return ordered(order{}) }
 
-// Rotating makes the object take its operations in turn instead of by arrival;
+// ByRotation makes the object take its operations in turn instead of by arrival;
 // within an operation requests still start in the order of arrival.
-func Rotating() Option { return ordered(order{policy: mailbox.Rotating}) }
+func ByRotation() Option { return ordered(order{policy: mailbox.Rotating}) }
 
-// LIFO makes the object take the latest arrival first.
-func LIFO() Option { return ordered(order{policy: mailbox.LIFO}) }
+// ByLatest makes the object take the latest arrival first.
+func ByLatest() Option { return ordered(order{policy: mailbox.LIFO}) }
 
 // ByPriority makes the object take requests with a greater priority first, which
 // WithPriority gives them; among equals, by arrival. SetPriority changes that of a
@@ -207,38 +207,38 @@ func ByPriority() Option { return ordered(order{policy: mailbox.Ranked, rank: by
 // deadline; those without one last; among equals, by arrival.
 func ByDeadline() Option { return ordered(order{policy: mailbox.Ranked, rank: byDeadline}) }
 
-// Ordered makes the object take request a before request b if before says so;
+// ByOrder makes the object take request a before request b if before says so;
 // among equals, by arrival. Before must be a strict weak order over what does not
 // change while they wait. If it panics, the request that is to be placed fails with
 // *PolicyError, or both fail. It is called with the object's mutex held, so it must be
 // quick, and not call the object.
-func Ordered(before func(a, b *Candidate) bool) Option {
+func ByOrder(before func(a, b *Candidate) bool) Option {
 	if before == nil {
-		return wrong("Ordered", "is given nil: pass a function that says which of two requests comes first")
+		return wrong("ByOrder", "is given nil: pass a function that says which of two requests comes first")
 	}
 	return ordered(order{policy: engine.Ordered(before), views: true})
 }
 
-// Choosing makes the object start the request that the function chooses, by its
+// ByChoice makes the object start the request that the function chooses, by its
 // index, among those that may start now. They come in the order of arrival. If the
 // function panics, or returns no index, all of them fail with *PolicyError. It is
-// called with the object's mutex held, like that of Ordered. Every start costs a look
+// called with the object's mutex held, like that of ByOrder. Every start costs a look
 // at all that may start.
-func Choosing(choose func(eligible []*Candidate) int) Option {
+func ByChoice(choose func(eligible []*Candidate) int) Option {
 	if choose == nil {
-		return wrong("Choosing", "is given nil: pass a function that returns the index of the request to start")
+		return wrong("ByChoice", "is given nil: pass a function that returns the index of the request to start")
 	}
 	return ordered(order{policy: engine.Choosing(choose), views: true})
 }
 
 func ordered(o order) Option { return func(s *settings) { s.order, s.ordered = o, true } }
 
-// Fixed makes an order, such as LIFO(), one that cannot be changed: if an option before it
+// FixedPolicy makes an order, such as ByLatest(), one that cannot be changed: if an option before it
 // orders requests, too, New fails with *OptionError. It is for constructors of objects to whose
 // meaning the order belongs, and which hand on options of their users.
-func Fixed(order Option) Option {
+func FixedPolicy(order Option) Option {
 	if order == nil {
-		return wrong("Fixed", "is given nil: pass an order, such as ByArrival")
+		return wrong("FixedPolicy", "is given nil: pass an order, such as ByArrival")
 	}
 	return func(s *settings) {
 		if s.ordered {
@@ -260,55 +260,55 @@ func MaxBypass(n int) Option {
 	}
 }
 
-// Bounded lets no more than n requests wait at the object; those at all of its
+// Bound lets no more than n requests wait at the object; those at all of its
 // operations count. A request that can start at once is never turned away. The
 // bound must not be negative; 0 lets no request wait.
-func Bounded(n int, overflow Overflow) Option {
+func Bound(n int, overflow Overflow) Option {
 	switch {
 	case n < 0:
-		return wrong("Bounded", fmt.Sprintf("is given the bound %d: it must not be negative", n))
+		return wrong("Bound", fmt.Sprintf("is given the bound %d: it must not be negative", n))
 	case overflow < Refuse || overflow > Wait:
-		return wrong("Bounded", "is not told what to do with one too many: pass Refuse, DropOldest or Wait")
+		return wrong("Bound", "is not told what to do with one too many: pass Refuse, DropOldest or Wait")
 	}
 	return func(s *settings) { s.bound = mailbox.Bound{Max: n, Overflow: overflow} }
 }
 
-// Unbounded lets any number of requests wait at the object. That is the default,
+// NoBound lets any number of requests wait at the object. That is the default,
 // unless the type has another one. The bounds of its operations stay.
-func Unbounded() Option { return func(s *settings) { s.bound = mailbox.Bound{} } }
+func NoBound() Option { return func(s *settings) { s.bound = mailbox.Bound{} } }
 
-// Event is a line of an object's log: see Logged.
+// Event is a line of an object's log: see Log.
 type Event = mailbox.Event
 
-// Logged makes the object pass its scheduler's log to the given function: what
+// Log makes the object pass its scheduler's log to the given function: what
 // arrives, the results of guards, what starts, ends and leaves, in order. It is
 // called with the object's mutex held, so it must be quick, not panic, and not call the
 // object. A request that finds the object idle is logged only if another one comes while it
-// runs, or it is inspected; add WithoutFastPath to see all. Several objects with one function
+// runs, or it is inspected; add NoFastPath to see all. Several objects with one function
 // may call it at the same time.
-func Logged(log func(Event)) Option { return func(s *settings) { s.log = &log } }
+func Log(log func(Event)) Option { return func(s *settings) { s.log = &log } }
 
-// Recorder is told what happens at an object: see Recorded.
+// Recorder is told what happens at an object: see Recording.
 type Recorder = mailbox.Recorder
 
 // RecordedWait is a request that waits, and why: see Recorder.
 type RecordedWait = mailbox.RecordedWait
 
-// Recorded makes the object tell a recorder what happens at it. Begin is called by New, with the
+// Recording makes the object tell a recorder what happens at it. Begin is called by New, with the
 // object's name, or that of its type if it has none, and those of its operations, and returns the
 // recorder. Such an object has no fast path. The package timeline has the option for pictures of
 // a program.
-func Recorded(begin func(object string, operations []string) Recorder) Option {
+func Recording(begin func(object string, operations []string) Recorder) Option {
 	if begin == nil {
-		return wrong("Recorded", "is given nil: pass a function")
+		return wrong("Recording", "is given nil: pass a function")
 	}
 	return func(s *settings) { s.recorder = &begin }
 }
 
-// Intercept adds interceptors to an object. Its requests do not take the fast path,
+// Interceptors adds interceptors to an object. Its requests do not take the fast path,
 // nor run on the goroutines of other callers. A panic of Queue or Run fails the
 // request with a *PanicError; one of Done is logged.
-func Intercept(interceptors ...Interceptor) Option {
+func Interceptors(interceptors ...Interceptor) Option {
 	return func(s *settings) {
 		all := slices.Clone(interceptors) // the caller may change its own later
 		if s.filters != nil {
@@ -318,10 +318,10 @@ func Intercept(interceptors ...Interceptor) Option {
 	}
 }
 
-// Counted makes the object count every request, including requests that find it idle,
+// Counters makes the object count every request, including requests that find it idle,
 // and measure how long requests wait before they start; see Stats. It costs a few
 // nanoseconds for every call, and a reading of the clock for each request that waits.
-func Counted() Option { return func(s *settings) { s.counted = true } }
+func Counters() Option { return func(s *settings) { s.counted = true } }
 
 // Watchdog makes the object's system log, once, every request that has waited for d,
 // with the explanation of its wait; and every body that has run for d, once it has been
@@ -339,7 +339,7 @@ func Watchdog(d time.Duration) Option {
 // guard and every body of a function. It calls each guard, and each key function of a
 // family, a second time to see whether the result is the same. A request whose guard, body
 // or key function is impure fails with an *ImpureError; if the guard is over the state, so
-// do all requests that wait for it. Audited includes Checked. Such an object has no fast
+// do all requests that wait for it. Audited includes CheckOpens. Such an object has no fast
 // path, and the price is that of the fingerprints. The package objecttest has the option
 // with a fingerprint for any state.
 //
@@ -352,14 +352,14 @@ func Audited(a Audit) Option {
 	return func(s *settings) { s.audit, s.checked = &a, true }
 }
 
-// Checked is for tests of Opens: the object also evaluates the guards that, by the
+// CheckOpens is for tests of Opens: the object also evaluates the guards that, by the
 // declarations, no operation can have opened. Requests whose guards hold nevertheless fail
 // with an *UndeclaredError, which names the operation that opened them.
-func Checked() Option { return func(s *settings) { s.checked = true } }
+func CheckOpens() Option { return func(s *settings) { s.checked = true } }
 
-// WithoutFastPath sends every request through the scheduler, also requests that find
+// NoFastPath sends every request through the scheduler, also requests that find
 // the object idle. The results are the same, but slower; tests use it.
-func WithoutFastPath() Option { return func(s *settings) { s.noFastPath = true } }
+func NoFastPath() Option { return func(s *settings) { s.noFastPath = true } }
 
 // Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
 // As a default of a type (Type.Default) it changes the Concurrency of its objects that are

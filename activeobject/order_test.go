@@ -16,7 +16,7 @@ import (
 // ledger is an object that writes down which requests ran, in the order of starting.
 type ledger struct{ log []string }
 
-func (l *ledger) write(who string) { l.log = append(l.log, who) }
+func (l *ledger) write(name string) { l.log = append(l.log, name) }
 
 // ledgers is a type of ledger with three operations that do the same.
 type ledgers struct {
@@ -32,11 +32,11 @@ func newLedgers() ledgers {
 	return ledgers{
 		Type: t,
 		hold: hold(t),
-		a:    activeobject.Procedure(t, "a", activeobject.Put((*ledger).write)),
-		b:    activeobject.Entry(t, "b", activeobject.Put((*ledger).write)).When("always", always),
-		c: activeobject.EntryCtx(t, "c", func(l *ledger, _ context.Context, who string) (None, error) { l.write(who); return None{}, nil }).
+		a:    activeobject.Procedure(t, "a", activeobject.Arg((*ledger).write)),
+		b:    activeobject.Entry(t, "b", activeobject.Arg((*ledger).write)).When("always", always),
+		c: activeobject.EntryCtx(t, "c", func(l *ledger, _ context.Context, name string) (None, error) { l.write(name); return nil, nil }).
 			WhenArg("always", func(*ledger, string) bool { return true }),
-		read: activeobject.Function(t, "read", activeobject.Get(func(l *ledger) []string { return slices.Clone(l.log) })),
+		read: activeobject.Function(t, "read", activeobject.Result(func(l *ledger) []string { return slices.Clone(l.log) })),
 	}
 }
 
@@ -62,7 +62,7 @@ func (l ledgers) order(t *testing.T, s *scene, requests []string, options ...act
 	for _, c := range results {
 		require.NoError(t, soon(t, s.system, c).err)
 	}
-	log, err := l.read.Call(background, o, None{})
+	log, err := l.read.Call(background, o, nil)
 	require.NoError(t, err)
 	return log
 }
@@ -83,7 +83,7 @@ func TestRotatingTakesTheOperationsInTurn(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		require.Equal(t,
 			[]string{"a1", "b1", "c1", "a2", "b2", "c2", "b3"},
-			l.order(t, s, []string{"c1", "c2", "b1", "b2", "b3", "a1", "a2"}, activeobject.Rotating()))
+			l.order(t, s, []string{"c1", "c2", "b1", "b2", "b3", "a1", "a2"}, activeobject.ByRotation()))
 	})
 }
 
@@ -96,47 +96,47 @@ func TestMaxBypassEndsTheTurns(t *testing.T) {
 			2: {"a1", "c1", "a2", "c2", "c3", "a3"},
 			9: {"a1", "c1", "a2", "c2", "a3", "c3"},
 		} {
-			require.Equal(t, want, l.order(t, s, requests, activeobject.Rotating(), activeobject.MaxBypass(bound)), "bound %d", bound)
+			require.Equal(t, want, l.order(t, s, requests, activeobject.ByRotation(), activeobject.MaxBypass(bound)), "bound %d", bound)
 		}
-		require.Equal(t, requests, l.order(t, s, requests, activeobject.MaxBypass(1)), "by arrival nobody is bypassed")
+		require.Equal(t, requests, l.order(t, s, requests, activeobject.MaxBypass(1)), "by arrival no request is bypassed")
 	})
 }
 
 func TestRequestsOfOneGoroutineStartInTheirOrderUnderContention(t *testing.T) {
 	// What one goroutine sends arrives in its order, so it starts in its order,
 	// whatever the others do.
-	type entry struct{ who, n int }
+	type entry struct{ writer, n int }
 	type history struct{ log []entry }
 	histories := activeobject.NewType[history]("history")
-	write := activeobject.Procedure(histories, "write", activeobject.Put(func(h *history, e entry) { h.log = append(h.log, e) }))
+	write := activeobject.Procedure(histories, "write", activeobject.Arg(func(h *history, e entry) { h.log = append(h.log, e) }))
 
 	everywhere(t, func(t *testing.T, s *scene) {
 		state := &history{}
 		o := newObject(t, s, histories, state)
 		const writers, entries = 8, 500
 		var wg sync.WaitGroup
-		for who := range writers {
+		for writer := range writers {
 			wg.Go(func() {
 				for n := range entries {
 					switch n % 3 {
 					case 0:
-						write.Tell(background, o, entry{who, n})
+						write.Tell(background, o, entry{writer, n})
 					case 1:
-						write.Send(background, o, entry{who, n})
+						write.Send(background, o, entry{writer, n})
 					default:
-						write.Call(background, o, entry{who, n})
+						write.Call(background, o, entry{writer, n})
 					}
 				}
 			})
 		}
 		wg.Wait()
-		write.Call(background, o, entry{who: 0, n: entries})
+		write.Call(background, o, entry{writer: 0, n: entries})
 		<-o.Stop()
 		require.Len(t, state.log, writers*entries+1)
 		var next [writers]int
 		for _, e := range state.log {
-			require.Equal(t, next[e.who], e.n, "writer %d", e.who)
-			next[e.who]++
+			require.Equal(t, next[e.writer], e.n, "writer %d", e.writer)
+			next[e.writer]++
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestStartsFollowArrivalsUnderContention(t *testing.T) {
 	// Arrival numbers are the scheduler's own: an explanation shows them. Whatever
 	// waits together must start in their order.
 	l := newLedgers()
-	s := &scene{name: "without fast path", system: newSystem(t), options: []activeobject.Option{activeobject.WithoutFastPath()}}
+	s := &scene{name: "without fast path", system: newSystem(t), options: []activeobject.Option{activeobject.NoFastPath()}}
 	for range 20 {
 		state := &ledger{}
 		o := newObject(t, s, l.Type, state)

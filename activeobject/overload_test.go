@@ -18,15 +18,15 @@ func TestCallsPassThoseThatWaitForRoomOnTheFastPath(t *testing.T) {
 	for _, bound := range []int{0, 1} {
 		ss := newLevels()
 		system := newSystem(t)
-		o := activeobject.Must(activeobject.New(system, ss.Type, new(int), activeobject.Bounded(bound, activeobject.Wait)))
+		o := activeobject.Must(activeobject.New(system, ss.Type, new(int), activeobject.Bound(bound, activeobject.Wait)))
 		ctx, cancel := context.WithCancel(background)
 		var all []<-chan outcome[None]
 		for i := range 5 {
-			all = append(all, calling(ctx, o, ss.drain, None{}))
+			all = append(all, calling(ctx, o, ss.drain, nil))
 			waitingAny(t, o, i+1)
 		}
 		call := func() {
-			_, err := ss.touch.Call(background, o, None{})
+			_, err := ss.touch.Call(background, o, nil)
 			require.NoError(t, err)
 		}
 		call() // what has observed the object is gone
@@ -36,7 +36,7 @@ func TestCallsPassThoseThatWaitForRoomOnTheFastPath(t *testing.T) {
 		}
 		require.Equal(t, before, o.Explain().Step, "bound %d", bound)
 
-		_, err := ss.fill.Call(background, o, None{})
+		_, err := ss.fill.Call(background, o, nil)
 		require.NoError(t, err)
 		require.NoError(t, soon(t, system, all[0]).err, "the first starts when it can")
 		cancel()
@@ -48,42 +48,42 @@ func TestCallsPassThoseThatWaitForRoomOnTheFastPath(t *testing.T) {
 	}
 }
 
-// Many wait for room, give up, or are let in, at once: each that is told to have
+// Many wait for room, give up, or are admitted, at once: each that is told to have
 // drained has, and none is left behind.
 func TestNoneThatWaitsForRoomIsForgotten(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		const callers, turns = 16, 20
 		ss := newLevels()
 		for _, bound := range []int{0, 2} {
-			o := newObject(t, s, ss.Type, new(int), activeobject.Bounded(bound, activeobject.Wait))
+			o := newObject(t, s, ss.Type, new(int), activeobject.Bound(bound, activeobject.Wait))
 			var wg sync.WaitGroup
 			for i := range callers {
 				wg.Go(func() {
 					for n := range turns {
 						if i%4 == 3 && n%2 == 0 { // gives up at some time
 							ctx, cancel := context.WithCancel(background)
-							c := calling(ctx, o, ss.drain, None{})
+							c := calling(ctx, o, ss.drain, nil)
 							cancel()
 							if (<-c).err != nil {
 								continue
 							}
-						} else if _, err := ss.drain.Call(background, o, None{}); err != nil {
+						} else if _, err := ss.drain.Call(background, o, nil); err != nil {
 							t.Error(err)
 						}
-						if _, err := ss.fill.Call(background, o, None{}); err != nil {
+						if _, err := ss.fill.Call(background, o, nil); err != nil {
 							t.Error(err)
 						}
 					}
 				})
 			}
 			for range 3 {
-				_, err := ss.fill.Call(background, o, None{})
+				_, err := ss.fill.Call(background, o, nil)
 				require.NoError(t, err)
 			}
 			done := make(chan None, 1)
-			go func() { wg.Wait(); done <- None{} }()
+			go func() { wg.Wait(); done <- nil }()
 			soon(t, s.system, done)
-			level, err := ss.level.Call(background, o, None{})
+			level, err := ss.level.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Equal(t, 3, level, "bound %d", bound)
 			require.Empty(t, o.Explain().Waiting)
@@ -102,9 +102,9 @@ func newLevels() levels {
 	typ := activeobject.NewType[int]("level")
 	return levels{
 		typ,
-		activeobject.Procedure(typ, "fill", activeobject.Do(func(level *int) { *level++ })),
-		activeobject.Procedure(typ, "touch", activeobject.Do(func(*int) {})),
-		activeobject.Entry(typ, "drain", activeobject.Do(func(level *int) { *level-- })).When("filled", func(level *int) bool { return *level > 0 }),
+		activeobject.Procedure(typ, "fill", activeobject.Plain(func(level *int) { *level++ })),
+		activeobject.Procedure(typ, "touch", activeobject.Plain(func(*int) {})),
+		activeobject.Entry(typ, "drain", activeobject.Plain(func(level *int) { *level-- })).When("filled", func(level *int) bool { return *level > 0 }),
 		activeobject.Function(typ, "level", func(level *int, _ None) (int, error) { return *level, nil }),
 	}
 }
@@ -136,9 +136,9 @@ func TestExplainingIdleObjectsTakesNoRoom(t *testing.T) {
 	for i := range objects {
 		o := activeobject.Must(activeobject.New(system, ls.Type, new(int)))
 		if i%2 == 0 {
-			c := calling(background, o, ls.drain, None{})
+			c := calling(background, o, ls.drain, nil)
 			waitingAny(t, o, 1)
-			_, err := ls.fill.Call(background, o, None{})
+			_, err := ls.fill.Call(background, o, nil)
 			require.NoError(t, err)
 			require.NoError(t, soon(t, system, c).err)
 		}

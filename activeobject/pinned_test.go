@@ -37,7 +37,7 @@ func newVaults() vaults {
 		Type:     t,
 		store:    activeobject.Entry(t, "store", func(*vault, *crate) (int, error) { return 7, nil }).When("open", open),
 		storeCtx: activeobject.EntryCtx(t, "store-ctx", func(*vault, context.Context, *crate) (int, error) { return 7, nil }).When("open too", open),
-		open:     activeobject.Procedure(t, "open", activeobject.Put(func(v *vault, open bool) { v.open = open })),
+		open:     activeobject.Procedure(t, "open", activeobject.Arg(func(v *vault, open bool) { v.open = open })),
 	}
 	vs.again = activeobject.Entry(t, "again", func(_ *vault, c *crate) (int, error) { return vs.storeCtx.Requeue(c) }).When("open as well", open)
 	return vs

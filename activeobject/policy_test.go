@@ -20,13 +20,13 @@ import (
 // wish is a request to a ledger: its operation and number, and the context to make
 // it with; nil stands for the background.
 type wish struct {
-	who string
-	ctx context.Context
+	name string
+	ctx  context.Context
 }
 
-func wishes(who ...string) (all []wish) {
-	for _, w := range who {
-		all = append(all, wish{who: w})
+func wishes(names ...string) (all []wish) {
+	for _, w := range names {
+		all = append(all, wish{name: w})
 	}
 	return all
 }
@@ -39,8 +39,8 @@ func data(c *activeobject.Candidate) string {
 }
 
 // op returns the operation that a request is named by.
-func (l ledgers) op(who string) *activeobject.Operation[ledger, string, None] {
-	return map[byte]*activeobject.Operation[ledger, string, None]{'a': l.a, 'b': l.b, 'c': l.c}[who[0]]
+func (l ledgers) op(name string) *activeobject.Operation[ledger, string, None] {
+	return map[byte]*activeobject.Operation[ledger, string, None]{'a': l.a, 'b': l.b, 'c': l.c}[name[0]]
 }
 
 // queue makes the wishes, one after the other, at a busy object. Calls and futures
@@ -55,9 +55,9 @@ func (l ledgers) queue(t *testing.T, o *activeobject.Object[ledger], all ...wish
 			ctx = background
 		}
 		if i%2 == 0 {
-			results[w.who] = calling(ctx, o, l.op(w.who), w.who)
+			results[w.name] = calling(ctx, o, l.op(w.name), w.name)
 		} else {
-			results[w.who] = awaiting(background, l.op(w.who).Send(ctx, o, w.who))
+			results[w.name] = awaiting(background, l.op(w.name).Send(ctx, o, w.name))
 		}
 		eventually(t, "the request has arrived", func() bool {
 			return l.a.Waiting(o)+l.b.Waiting(o)+l.c.Waiting(o) == before+i+1
@@ -75,12 +75,12 @@ func (l ledgers) served(t *testing.T, s *scene, all []wish, options ...activeobj
 	results := l.queue(t, o, all...)
 	release()
 	errs := map[string]error{}
-	for who, c := range results {
+	for name, c := range results {
 		if err := soon(t, s.system, c).err; err != nil {
-			errs[who] = err
+			errs[name] = err
 		}
 	}
-	log, err := l.read.Call(background, o, None{})
+	log, err := l.read.Call(background, o, nil)
 	require.NoError(t, err, "the object goes on")
 	require.Empty(t, o.Explain().Waiting)
 	return log, errs
@@ -89,22 +89,22 @@ func (l ledgers) served(t *testing.T, s *scene, all []wish, options ...activeobj
 func TestLIFOTakesTheLatestFirst(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
-		log, errs := l.served(t, s, wishes("a1", "b2", "c3", "a4", "c5", "b6"), activeobject.LIFO())
+		log, errs := l.served(t, s, wishes("a1", "b2", "c3", "a4", "c5", "b6"), activeobject.ByLatest())
 		require.Empty(t, errs)
 		require.Equal(t, []string{"b6", "c5", "a4", "c3", "b2", "a1"}, log)
 	})
 }
 
-func ranked(who string, priority int) wish {
-	return wish{who, activeobject.WithPriority(background, priority)}
+func ranked(name string, priority int) wish {
+	return wish{name, activeobject.WithPriority(background, priority)}
 }
 
 func TestByPriorityTakesTheGreatestFirstAndEqualsByArrival(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		log, errs := l.served(t, s, []wish{
-			ranked("a1", math.MinInt), ranked("b1", 1), {who: "c1"}, ranked("c2", 7), ranked("a2", 1), ranked("b2", -3),
-			ranked("a3", 7), ranked("c3", 1), {who: "b3"}, ranked("c4", math.MaxInt),
+			ranked("a1", math.MinInt), ranked("b1", 1), {name: "c1"}, ranked("c2", 7), ranked("a2", 1), ranked("b2", -3),
+			ranked("a3", 7), ranked("c3", 1), {name: "b3"}, ranked("c4", math.MaxInt),
 		}, activeobject.ByPriority())
 		require.Empty(t, errs)
 		require.Equal(t, []string{"c4", "c2", "a3", "b1", "a2", "c3", "c1", "b3", "b2", "a1"}, log)
@@ -142,17 +142,17 @@ func TestAPriorityCanBeChangedWhileTheRequestWaits(t *testing.T) {
 		require.ErrorAs(t, future.SetPriority(1), &none, "it has ended")
 		require.ErrorAs(t, actor.Settled(0, nil).SetPriority(1), &none)
 		require.ErrorAs(t, new(activeobject.Future[int]).SetPriority(1), &none)
-		log, _ := l.read.Call(background, o, None{})
+		log, _ := l.read.Call(background, o, nil)
 		require.Equal(t, []string{"b3", "c4", "a1", "a2"}, log)
 	})
 }
 
-func TestAPriorityIsRefusedWhereNobodyLooksAtIt(t *testing.T) {
+func TestAPriorityIsRefusedWhereThePolicyIgnoresIt(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, option := range []activeobject.Option{
-			activeobject.ByArrival(), activeobject.LIFO(), activeobject.ByDeadline(),
-			activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Priority > b.Priority }),
+			activeobject.ByArrival(), activeobject.ByLatest(), activeobject.ByDeadline(),
+			activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Priority > b.Priority }),
 		} {
 			o := newObject(t, s, l.Type, &ledger{}, option)
 			release := braked(t, s, o, l.hold)
@@ -181,8 +181,8 @@ func TestByDeadlineTakesTheEarliestFirstAndThoseWithoutLast(t *testing.T) {
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
 		log, errs := l.served(t, s, []wish{
-			{who: "a1"}, {"b1", at(time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC))}, {"c1", at(now.Add(3 * time.Hour))},
-			{"a2", at(now.Add(time.Hour))}, {"b2", at(now.Add(3 * time.Hour))}, {who: "c2"}, {"a3", at(now.Add(2 * time.Hour))},
+			{name: "a1"}, {"b1", at(time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC))}, {"c1", at(now.Add(3 * time.Hour))},
+			{"a2", at(now.Add(time.Hour))}, {"b2", at(now.Add(3 * time.Hour))}, {name: "c2"}, {"a3", at(now.Add(2 * time.Hour))},
 		}, activeobject.ByDeadline())
 		require.Empty(t, errs)
 		require.Equal(t, []string{"a2", "a3", "c1", "b2", "b1", "a1", "c2"}, log)
@@ -206,7 +206,7 @@ func TestADeadlineThatHasPassedIsItsErrorAndNothingElse(t *testing.T) {
 		require.ErrorIs(t, l.a.Tell(late, o, "a2"), context.DeadlineExceeded)
 		require.Equal(t, before, o.Explain().Step)
 		release()
-		log, err := l.read.Call(background, o, None{})
+		log, err := l.read.Call(background, o, nil)
 		require.NoError(t, err)
 		require.Empty(t, log)
 	})
@@ -219,7 +219,7 @@ func TestOrderedShowsTheUserAllThereIsToKnowOfTwoRequests(t *testing.T) {
 		ctx, cancel := context.WithDeadline(activeobject.WithClient(activeobject.WithPriority(background, 3), "ann"), deadline)
 		defer cancel()
 		seen := map[any]activeobject.Candidate{}
-		longest := activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+		longest := activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 			seen[a.Argument], seen[b.Argument] = *a, *b
 			return len(data(a)) > len(data(b))
 		})
@@ -271,7 +271,7 @@ func TestChoosingIsThePolicyOfAResourceScheduler(t *testing.T) {
 			"favourite": {favourite, "c3 a1 a2 b1 a4"},
 			"priority":  {byData, "a4 c3 a2 b1 a1"},
 		} {
-			log, errs := l.served(t, s, requests, activeobject.Choosing(c.choose))
+			log, errs := l.served(t, s, requests, activeobject.ByChoice(c.choose))
 			require.Empty(t, errs)
 			require.Equal(t, c.want, strings.Join(log, " "), name)
 		}
@@ -282,7 +282,7 @@ func TestChoosingIsOfferedOnlyThoseThatMayStart(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		var offered [][]string
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Choosing(func(c []*activeobject.Candidate) int {
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 			var names []string
 			for _, one := range c {
 				names = append(names, one.Operation)
@@ -290,7 +290,7 @@ func TestChoosingIsOfferedOnlyThoseThatMayStart(t *testing.T) {
 			offered = append(offered, names)
 			return 0
 		}))
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, o, ts.hold)
 		filled := awaiting(background, ts.fill.Send(background, o, 1))
@@ -304,7 +304,7 @@ func TestChoosingIsOfferedOnlyThoseThatMayStart(t *testing.T) {
 	})
 }
 
-func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
+func TestAPolicyThatFailsFailsTheRequestsItComparedAndNoOthers(t *testing.T) {
 	l := newLedgers()
 	bad := func(c ...*activeobject.Candidate) bool {
 		return slices.ContainsFunc(c, func(c *activeobject.Candidate) bool { return strings.HasSuffix(data(c), "!") })
@@ -316,7 +316,7 @@ func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
 	} {
 		for name, option := range map[string]func() activeobject.Option{
 			"the user's order": func() activeobject.Option {
-				return activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+				return activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 					if bad(a, b) {
 						fail()
 					}
@@ -324,7 +324,7 @@ func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
 				})
 			},
 			"the user's choice": func() activeobject.Option {
-				return activeobject.Choosing(func(c []*activeobject.Candidate) int {
+				return activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 					if bad(c...) {
 						fail()
 					}
@@ -337,17 +337,17 @@ func TestAPolicyThatFailsFailsThoseItWasAskedAboutAndNobodyElse(t *testing.T) {
 					for range 20 {
 						log, errs := l.served(t, s, wishes("a1", "b!", "c3", "a4", "c!", "b6"), option())
 						require.Equal(t, 6, len(log)+len(errs), "each has ended once: %v %v", log, errs)
-						for _, who := range log {
-							require.NotContains(t, who, "!", "it never ran")
+						for _, request := range log {
+							require.NotContains(t, request, "!", "it never ran")
 						}
 						require.Contains(t, errs, "b!")
 						require.Contains(t, errs, "c!")
-						for who, err := range errs {
+						for request, err := range errs {
 							if err == errEnded {
-								continue // it was on its goroutine that the policy was asked
+								continue // the policy was evaluated on its goroutine
 							}
 							var failed *activeobject.PolicyError
-							require.ErrorAs(t, err, &failed, who)
+							require.ErrorAs(t, err, &failed, request)
 							require.Equal(t, name, failed.Policy)
 							require.Contains(t, failed.Error(), "ledger")
 							require.NotEmpty(t, failed.Stack)
@@ -364,7 +364,7 @@ func TestAChoiceOfWhatWasNotOfferedIsAnError(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, index := range []int{-1, 3, math.MaxInt, math.MinInt} {
 			once := false
-			log, errs := l.served(t, s, wishes("a1", "b2", "c3"), activeobject.Choosing(func(c []*activeobject.Candidate) int {
+			log, errs := l.served(t, s, wishes("a1", "b2", "c3"), activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 				if len(c) == 3 && !once {
 					once = true
 					return index
@@ -387,9 +387,9 @@ func TestAnOptionThatMakesNoSenseFailsNew(t *testing.T) {
 	l := newLedgers()
 	system := newSystem(t)
 	for name, option := range map[string]activeobject.Option{
-		"Ordered":  activeobject.Ordered(nil),
-		"Choosing": activeobject.Choosing(nil),
-		"Bounded":  activeobject.Bounded(-1, activeobject.Refuse),
+		"ByOrder":  activeobject.ByOrder(nil),
+		"ByChoice": activeobject.ByChoice(nil),
+		"Bound":    activeobject.Bound(-1, activeobject.Refuse),
 		"Watchdog": activeobject.Watchdog(0),
 	} {
 		_, err := activeobject.New(system, l.Type, &ledger{}, option)
@@ -400,7 +400,7 @@ func TestAnOptionThatMakesNoSenseFailsNew(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, "as a default")
 	}
 	for _, option := range []activeobject.Option{
-		activeobject.Bounded(3, 0), activeobject.Bounded(3, activeobject.Wait+1), activeobject.Watchdog(-time.Second),
+		activeobject.Bound(3, 0), activeobject.Bound(3, activeobject.Wait+1), activeobject.Watchdog(-time.Second),
 	} {
 		_, err := activeobject.New(system, l.Type, &ledger{}, option)
 		require.ErrorAs(t, err, new(*activeobject.OptionError))
@@ -413,17 +413,17 @@ func everyPolicy() map[string]activeobject.Option {
 	loved := func(c *activeobject.Candidate) bool { return c.Operation != "c" }
 	return map[string]activeobject.Option{
 		"by arrival":  activeobject.ByArrival(),
-		"rotating":    activeobject.Rotating(),
-		"LIFO":        activeobject.LIFO(),
+		"rotating":    activeobject.ByRotation(),
+		"LIFO":        activeobject.ByLatest(),
 		"by priority": activeobject.ByPriority(),
 		"by deadline": activeobject.ByDeadline(),
-		"ordered": activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+		"ordered": activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 			if loved(a) != loved(b) {
 				return loved(a)
 			}
 			return a.Arrival < b.Arrival
 		}),
-		"choosing": activeobject.Choosing(func(c []*activeobject.Candidate) int {
+		"choosing": activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 			return max(0, slices.IndexFunc(c, loved))
 		}),
 	}
@@ -445,14 +445,14 @@ func TestUnderNoPolicyDoesAStreamStarveAWaiterBeyondTheBound(t *testing.T) {
 			for i := range stream {
 				more = append(more, wish{fmt.Sprintf("%c%d", 'a'+i%2, i), loved})
 			}
-			for who, c := range l.queue(t, o, more...) {
-				results[who] = c
+			for request, c := range l.queue(t, o, more...) {
+				results[request] = c
 			}
 			release()
 			for _, c := range results {
 				require.NoError(t, soon(t, s.system, c).err)
 			}
-			log, err := l.read.Call(background, o, None{})
+			log, err := l.read.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Len(t, log, stream+1)
 			require.LessOrEqual(t, slices.Index(log, "c"), bound, "%s: %v", name, log)
@@ -467,13 +467,13 @@ func TestChoosingAPolicyNeverDropsTheQueuesBound(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, policy := range everyPolicy() {
 			for _, options := range [][]activeobject.Option{
-				{policy, activeobject.Bounded(bound, activeobject.Refuse)}, {activeobject.Bounded(bound, activeobject.Refuse), policy},
+				{policy, activeobject.Bound(bound, activeobject.Refuse)}, {activeobject.Bound(bound, activeobject.Refuse), policy},
 			} {
 				o := newObject(t, s, l.Type, &ledger{}, options...)
 				release := braked(t, s, o, l.hold)
 				results := l.queue(t, o, wishes("a1", "b2", "c3")...)
-				for _, who := range []string{"a4", "b5", "c6"} {
-					_, err := l.op(who).Call(activeobject.WithPriority(background, 1), o, who)
+				for _, request := range []string{"a4", "b5", "c6"} {
+					_, err := l.op(request).Call(activeobject.WithPriority(background, 1), o, request)
 					require.ErrorIs(t, err, activeobject.ErrFull, name)
 				}
 				release()
@@ -488,8 +488,8 @@ func TestChoosingAPolicyNeverDropsTheQueuesBound(t *testing.T) {
 func TestAHeadOfLineIsNotStarvedByTheSmallOnesBehindIt(t *testing.T) {
 	for _, headOfLine := range []bool{true, false} {
 		typ := activeobject.NewType[Semaphore]("semaphore")
-		acquire := activeobject.Entry(typ, "acquire", activeobject.Put((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough)
-		release := activeobject.Procedure(typ, "release", activeobject.Put((*Semaphore).Release))
+		acquire := activeobject.Entry(typ, "acquire", activeobject.Arg((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough)
+		release := activeobject.Procedure(typ, "release", activeobject.Arg((*Semaphore).Release))
 		if headOfLine {
 			acquire.HeadOfLine()
 		}
@@ -532,7 +532,7 @@ func TestAHeadOfLineIsNotStarvedByTheSmallOnesBehindIt(t *testing.T) {
 
 func TestThoseBehindAHeadOfLineMoveUpWhenItIsWithdrawn(t *testing.T) {
 	typ := activeobject.NewType[Semaphore]("semaphore")
-	acquire := activeobject.Entry(typ, "acquire", activeobject.Put((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough).HeadOfLine()
+	acquire := activeobject.Entry(typ, "acquire", activeobject.Arg((*Semaphore).Acquire)).WhenArg("enough", (*Semaphore).Enough).HeadOfLine()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &Semaphore{free: 2})
 		ctx, cancel := context.WithCancel(background)
@@ -553,13 +553,13 @@ func TestThoseBehindAHeadOfLineMoveUpWhenItIsWithdrawn(t *testing.T) {
 func TestAHeadOfLineOfAGuardOverTheStateChangesNothing(t *testing.T) {
 	typ := activeobject.NewType[dam]("dam")
 	asked := 0
-	drain := activeobject.Entry(typ, "drain", activeobject.Do((*dam).drain)).When("wet", func(d *dam) bool { asked++; return d.wet() }).HeadOfLine()
-	fill := activeobject.Procedure(typ, "fill", activeobject.Put(func(d *dam, n int) { d.level += n }))
+	drain := activeobject.Entry(typ, "drain", activeobject.Plain((*dam).drain)).When("wet", func(d *dam) bool { asked++; return d.wet() }).HeadOfLine()
+	fill := activeobject.Procedure(typ, "fill", activeobject.Arg(func(d *dam, n int) { d.level += n }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, typ, &dam{})
 		var all []<-chan outcome[None]
 		for i := range 3 {
-			all = append(all, calling(background, o, drain, None{}))
+			all = append(all, calling(background, o, drain, nil))
 			waiting(t, o, drain, i+1)
 		}
 		fill.Call(background, o, 0)
@@ -577,12 +577,12 @@ func TestTheClientOfAMessageIsItsSender(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		var clients []any
-		obj := newObject(t, s, l.Type, &ledger{}, activeobject.Choosing(func(c []*activeobject.Candidate) int {
+		obj := newObject(t, s, l.Type, &ledger{}, activeobject.ByChoice(func(c []*activeobject.Candidate) int {
 			for _, one := range c {
 				clients = append(clients, one.Client)
 			}
 			return 0
-		}), activeobject.WithoutFastPath()) // or it is not asked
+		}), activeobject.NoFastPath()) // or it is not asked
 		_, err := ask(t, s, obj.PID(), &actor.Invoke{Operation: "a", Argument: "a1"})
 		require.NoError(t, err)
 		<-obj.Stop()
@@ -591,9 +591,9 @@ func TestTheClientOfAMessageIsItsSender(t *testing.T) {
 	})
 }
 
-// Whatever order a policy is in, no one is lost or served twice while requests come,
+// Whatever order a policy is in, no request is lost or served twice while requests come,
 // go and are given other priorities.
-func TestNobodyIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
+func TestNoRequestIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
 	l := newLedgers()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, policy := range everyPolicy() {
@@ -601,11 +601,11 @@ func TestNobodyIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
 			const n = 200
 			results := make(chan error, n)
 			for i := range n {
-				who := fmt.Sprintf("%c%d", 'a'+i%3, i)
+				request := fmt.Sprintf("%c%d", 'a'+i%3, i)
 				go func() {
 					ctx, cancel := context.WithCancel(activeobject.WithPriority(background, i%7))
 					defer cancel()
-					f := l.op(who).Send(ctx, o, who)
+					f := l.op(request).Send(ctx, o, request)
 					switch i % 5 {
 					case 0:
 						cancel()
@@ -624,11 +624,11 @@ func TestNobodyIsLostUnderAnyPolicyWhilePrioritiesChange(t *testing.T) {
 					require.ErrorIs(t, err, context.Canceled)
 				}
 			}
-			log, err := l.read.Call(background, o, None{})
+			log, err := l.read.Call(background, o, nil)
 			require.NoError(t, err)
 			require.Len(t, log, ran, name)
 			slices.SortFunc(log, cmp.Compare)
-			require.Len(t, slices.Compact(log), ran, "nobody runs twice")
+			require.Len(t, slices.Compact(log), ran, "none runs twice")
 		}
 	})
 }

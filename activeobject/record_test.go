@@ -37,9 +37,9 @@ func TestARecorderIsToldOfEveryRequest(t *testing.T) {
 	draw := activeobject.Entry(basins, "draw", (*basin).Draw).WhenArg("enough", (*basin).Holds)
 	var m minutes
 	var log []activeobject.Event
-	o := activeobject.Must(activeobject.New(newSystem(t), basins, &basin{}, activeobject.Named("tub"),
-		activeobject.Logged(func(e activeobject.Event) { log = append(log, e) }),
-		activeobject.Recorded(func(object string, operations []string) activeobject.Recorder {
+	o := activeobject.Must(activeobject.New(newSystem(t), basins, &basin{}, activeobject.Name("tub"),
+		activeobject.Log(func(e activeobject.Event) { log = append(log, e) }),
+		activeobject.Recording(func(object string, operations []string) activeobject.Recorder {
 			m.object, m.operations = object, operations
 			return &m
 		})))
@@ -68,8 +68,8 @@ func TestARecorderIsToldOfEveryRequest(t *testing.T) {
 }
 
 func TestARecorderIsNeeded(t *testing.T) {
-	_, err := activeobject.New(newSystem(t), activeobject.NewType[basin]("basin"), &basin{}, activeobject.Recorded(nil))
+	_, err := activeobject.New(newSystem(t), activeobject.NewType[basin]("basin"), &basin{}, activeobject.Recording(nil))
 	var wrong *activeobject.OptionError
 	require.True(t, errors.As(err, &wrong))
-	require.Equal(t, "Recorded", wrong.Option)
+	require.Equal(t, "Recording", wrong.Option)
 }

@@ -21,24 +21,24 @@ import (
 // report logs the failure of code that is the user's: it has panicked, or called
 // runtime.Goexit. It is called where that is found, and nowhere else, so that each failure
 // is logged once, however many requests fail of it, and whether any caller is told or not.
-func (o *core) report(operation string, request uint64, err error) {
+func (o *objectHeader) report(operation string, request uint64, err error) {
 	stack := stackOf(err)
 	if stack == nil {
 		stack = debug.Stack()
 	}
 	name := o.Name()
-	o.class.system.Log(func(l *slog.Logger) {
+	o.config.system.Log(func(l *slog.Logger) {
 		l.Error(err.Error(), "object", name, "operation", operation, "request", request, "stack", string(stack))
 	})
 }
 
 // policyFailed is report for a policy that has failed as it compared r, perhaps with others.
 func policyFailed(host engine.Host, r *engine.Request, err error) {
-	o := host.(interface{ head() *core }).head()
-	o.report(o.class.rule(r.Op).Name, r.Arrival(), err)
+	o := host.(interface{ head() *objectHeader }).head()
+	o.report(o.config.rule(r.Op).Name, r.Arrival(), err)
 }
 
-func (o *core) head() *core { return o }
+func (o *objectHeader) head() *objectHeader { return o }
 
 // stackOf returns the stack of a failure that report is to be told of, or has been; nil of
 // other errors, and of those that carry none.
@@ -67,9 +67,9 @@ func reported(err error) bool {
 }
 
 // decided logs what a supervisor has decided about the object.
-func (o *core) decided(what string, about actor.Failure) {
+func (o *objectHeader) decided(what string, about actor.Failure) {
 	name := o.Name()
-	o.class.system.Log(func(l *slog.Logger) {
+	o.config.system.Log(func(l *slog.Logger) {
 		if about == (actor.Failure{}) {
 			l.Warn(fmt.Sprintf("sluice: %s is %s", name, what), "object", name, "decision", what)
 			return
@@ -85,7 +85,7 @@ func (o *core) decided(what string, about actor.Failure) {
 
 // unheard logs that a request failed whose result nothing waits for. An error that its
 // body returned is a result, and forgotten with it.
-func (o *core) unheard(err error) {
+func (o *objectHeader) unheard(err error) {
 	switch causeOf(err).(type) {
 	case *mailbox.StoppedError, *mailbox.FullError, *mailbox.PolicyError, *mailbox.UndeclaredError, *mailbox.ContextError, *KeyError, *BadRequeueError:
 		o.unanswered(err)
@@ -94,7 +94,7 @@ func (o *core) unheard(err error) {
 
 // unanswered logs the error of a request whose result nothing waits for, unless that was done
 // where it failed.
-func (o *core) unanswered(err error) {
+func (o *objectHeader) unanswered(err error) {
 	if !reported(causeOf(err)) {
 		o.log(err)
 	}
@@ -109,7 +109,7 @@ func causeOf(err error) error {
 }
 
 // log logs an error that is told nowhere else.
-func (o *core) log(err error, attributes ...any) {
+func (o *objectHeader) log(err error, attributes ...any) {
 	attributes = append([]any{"object", o.Name()}, attributes...)
-	o.class.system.Log(func(l *slog.Logger) { l.Error(err.Error(), attributes...) })
+	o.config.system.Log(func(l *slog.Logger) { l.Error(err.Error(), attributes...) })
 }

@@ -28,10 +28,10 @@ func newFuses() *fuses {
 	t := activeobject.NewType[fuse]("fuse")
 	return &fuses{
 		Type:  t,
-		light: activeobject.Procedure(t, "light", func(_ *fuse, f func()) (None, error) { f(); return None{}, nil }),
-		enter: activeobject.Entry(t, "enter", func(*fuse, func()) (None, error) { return None{}, nil }).
+		light: activeobject.Procedure(t, "light", func(_ *fuse, f func()) (None, error) { f(); return nil, nil }),
+		enter: activeobject.Entry(t, "enter", func(*fuse, func()) (None, error) { return nil, nil }).
 			WhenArg("dry", func(_ *fuse, f func()) bool { f(); return true }),
-		wait: activeobject.Entry(t, "wait", func(*fuse, func()) (None, error) { return None{}, nil }).
+		wait: activeobject.Entry(t, "wait", func(*fuse, func()) (None, error) { return nil, nil }).
 			When("hot", func(f *fuse) bool {
 				if f.hot {
 					burn()
@@ -75,7 +75,7 @@ func (l *logged) WithGroup(string) slog.Handler                    { return l }
 // entries returns what was logged until the system has been closed.
 func (l *logged) entries(t *testing.T, system *actor.System) []entry {
 	t.Helper()
-	closed := async(func() (None, error) { return None{}, system.Close(background) })
+	closed := async(func() (None, error) { return nil, system.Close(background) })
 	require.NoError(t, soon(t, system, closed).err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,16 +102,16 @@ func TestAPanicOfAUsersCodeIsLoggedOnceWithItsStackAlsoWhereACallerIsTold(t *tes
 		"body, requested": {do: func(o *activeobject.Object[fuse]) { fs.light.Send(background, o, burn).Await(background) }, message: "sluice: f.light panicked: smoke", operation: "light"},
 		"body, told":      {do: func(o *activeobject.Object[fuse]) { fs.light.Tell(background, o, burn); idle(o) }, message: "sluice: f.light panicked: smoke", operation: "light"},
 		"guard, tried":    {do: func(o *activeobject.Object[fuse]) { fs.enter.Try(background, o, burn) }, message: `sluice: guard "dry" of f.enter panicked: smoke`, operation: "enter"},
-		"Queue": {[]activeobject.Option{activeobject.Intercept(activeobject.Interceptor{
+		"Queue": {[]activeobject.Option{activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(context.Context, activeobject.Intercepted) (context.Context, error) { panic("smoke") },
 		})}, idle, "sluice: f.light panicked: smoke", "light"},
-		"Run": {[]activeobject.Option{activeobject.Intercept(activeobject.Interceptor{
+		"Run": {[]activeobject.Option{activeobject.Interceptors(activeobject.Interceptor{
 			Run: func(context.Context, activeobject.Intercepted, func() error) error { panic("smoke") },
 		})}, idle, "sluice: f.light panicked: smoke", "light"},
-		"Done": {[]activeobject.Option{activeobject.Intercept(activeobject.Interceptor{
+		"Done": {[]activeobject.Option{activeobject.Interceptors(activeobject.Interceptor{
 			Done: func(context.Context, activeobject.Intercepted, error) { panic("smoke") },
 		})}, idle, "sluice: f.light panicked: smoke", "light"},
-		"policy": {[]activeobject.Option{activeobject.Ordered(func(a, b *activeobject.Candidate) bool { panic("smoke") })},
+		"policy": {[]activeobject.Option{activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { panic("smoke") })},
 			func(o *activeobject.Object[fuse]) {
 				var all []activeobject.Future[None]
 				fs.light.Call(background, o, func() {
@@ -125,8 +125,8 @@ func TestAPanicOfAUsersCodeIsLoggedOnceWithItsStackAlsoWhereACallerIsTold(t *tes
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				l := &logged{}
-				s.system = newSystem(t, actor.WithLogger(slog.New(l)))
-				o := newObject(t, s, fs.Type, &fuse{}, append(c.options, activeobject.Named("f"))...)
+				s.system = newSystem(t, actor.Logger(slog.New(l)))
+				o := newObject(t, s, fs.Type, &fuse{}, append(c.options, activeobject.Name("f"))...)
 				c.do(o)
 				all := l.entries(t, s.system)
 				require.Len(t, all, 1)
@@ -145,7 +145,7 @@ func TestAGuardThatFailsManyIsLoggedOnce(t *testing.T) {
 	fs := newFuses()
 	everywhere(t, func(t *testing.T, s *scene) {
 		l := &logged{}
-		s.system = newSystem(t, actor.WithLogger(slog.New(l)))
+		s.system = newSystem(t, actor.Logger(slog.New(l)))
 		state := &fuse{}
 		o := newObject(t, s, fs.Type, state)
 		var all []activeobject.Future[None]
@@ -165,8 +165,8 @@ func TestAGuardThatFailsManyIsLoggedOnce(t *testing.T) {
 func TestAContinuationThatPanicsIsLoggedOnceWithTheRequestThatItFollows(t *testing.T) {
 	fs := newFuses()
 	l := &logged{}
-	system := newSystem(t, actor.WithLogger(slog.New(l)))
-	o := activeobject.Must(activeobject.New(system, fs.Type, &fuse{}, activeobject.Named("f"), activeobject.WithoutFastPath()))
+	system := newSystem(t, actor.Logger(slog.New(l)))
+	o := activeobject.Must(activeobject.New(system, fs.Type, &fuse{}, activeobject.Name("f"), activeobject.NoFastPath()))
 	let := make(chan struct{})
 	busy := calling(background, o, fs.light, func() { <-let })
 	eventually(t, "it runs", func() bool { return len(o.Explain().Running) == 1 })
@@ -193,7 +193,7 @@ func TestALogHandlerMayDoWhatItLikes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				l := &logged{}
-				s.system = newSystem(t, actor.WithLogger(slog.New(l)))
+				s.system = newSystem(t, actor.Logger(slog.New(l)))
 				o := newObject(t, s, fs.Type, &fuse{})
 				n := 0
 				let := make(chan struct{})
@@ -211,7 +211,7 @@ func TestALogHandlerMayDoWhatItLikes(t *testing.T) {
 				for range 4 {
 					require.Error(t, soon(t, s.system, calling(background, o, guard, burn)).err)
 				}
-				require.NoError(t, soon(t, s.system, calling(background, o, guard, func() {})).err, "nobody waits for the handler")
+				require.NoError(t, soon(t, s.system, calling(background, o, guard, func() {})).err, "no call waits for the handler")
 				close(let)
 				require.Len(t, l.entries(t, s.system), 2, "the first and the last")
 			})
@@ -222,7 +222,7 @@ func TestALogHandlerMayDoWhatItLikes(t *testing.T) {
 func TestALogHandlerThatBlocksDoesNotTakeTheMemory(t *testing.T) {
 	fs := newFuses()
 	l := &logged{}
-	system := newSystem(t, actor.WithLogger(slog.New(l)))
+	system := newSystem(t, actor.Logger(slog.New(l)))
 	let := make(chan struct{})
 	l.first = func() { <-let }
 	o := activeobject.Must(activeobject.New(system, fs.Type, &fuse{}))
@@ -248,10 +248,10 @@ func TestWhatASupervisorDecidesIsLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &logged{}
-			system := newSystem(t, actor.WithLogger(slog.New(l)))
+			system := newSystem(t, actor.Logger(slog.New(l)))
 			strategy := proto.NewOneForOneStrategy(10, time.Second, func(any) proto.Directive { return c.directive })
 			o := activeobject.Must(activeobject.NewFrom(system, fs.Type, func() (*fuse, error) { return &fuse{}, nil },
-				activeobject.Named("f"), activeobject.WithoutFastPath(), activeobject.Supervised(strategy)))
+				activeobject.Name("f"), activeobject.NoFastPath(), activeobject.Supervisor(strategy)))
 			_, err := fs.light.Call(background, o, func() {})
 			require.NoError(t, err)
 			_, err = fs.light.Call(background, o, burn)

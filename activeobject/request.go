@@ -16,7 +16,7 @@ import (
 // request is the record of a request that has to wait, or whose body may; or which has more
 // turns than one. It is compiled once: what is of its types is in the invocation.
 type request struct {
-	o        *core         // in which it runs
+	o        *objectHeader // in which it runs
 	pending  actor.Pending // with the place of the result
 	in       typed         // what runs
 	optional *optional     // nil unless the record has needed it, in this life or an earlier one
@@ -29,8 +29,8 @@ type request struct {
 
 // optional is what few requests have.
 type optional struct {
-	filtered *filtered // what it has passed of interceptors
-	letter             // the message that it came by
+	filtered       *filtered // what it has passed of interceptors
+	requestMessage           // the message that it came by
 }
 
 // record is a request with what is of its types.
@@ -57,10 +57,10 @@ func (c *request) filtered() *filtered {
 	return c.optional.filtered
 }
 
-// letter returns the message that the request came by.
-func (c *request) letter() (l letter) {
+// message returns the message that the request came by.
+func (c *request) message() (l requestMessage) {
 	if c.optional != nil {
-		l = c.optional.letter
+		l = c.optional.requestMessage
 	}
 	return l
 }
@@ -82,7 +82,7 @@ func (c *request) create(in typed, place any) {
 
 // requestOf returns the record of a request that is made in the given way. The state is nil for a
 // request that has not come by message.
-func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *core, arg A, how mode, s *callState) (c *request) {
+func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *objectHeader, arg A, how callMode, s *callState) (c *request) {
 	pool := &op.info.pools.records
 	if how >= sending {
 		pool = op.info.source(ctx, how)
@@ -96,7 +96,7 @@ func requestOf[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *core
 	c.o, c.pooled, c.told = o, pool != nil, how >= telling
 	c.in.(*invocation[T, A, R]).arg = arg
 	if s != nil {
-		c.with().letter = s.letter
+		c.with().requestMessage = s.requestMessage
 	}
 	return c
 }
@@ -122,7 +122,7 @@ type pools struct {
 
 // source returns the pool that the record of a request is to be taken from which is sent
 // in the given way, and put back into; or nil.
-func (op *operationInfo) source(ctx context.Context, how mode) *sync.Pool {
+func (op *operationInfo) source(ctx context.Context, how callMode) *sync.Pool {
 	switch {
 	case how == sending, !engine.Tamed(ctx), ctx.Done() != nil:
 		// Its holder, or the watch over its context, may act late, so that they must not
@@ -181,10 +181,10 @@ func (c *request) reset(op *operationInfo) {
 
 // prepare makes the record, which is new, that of a request for the operation that is made in the
 // given way, and about to be handed in.
-func (c *request) prepare(op *operationInfo, how mode, now time.Duration) {
+func (c *request) prepare(op *operationInfo, how callMode, now time.Duration) {
 	r := &c.pending.Request
 	c.handed = true
-	r.Op, r.Leaf = op.index, op.lendable(c.o)
+	r.Op, r.Leaf = op.index, op.helpable(c.o)
 	if r.Patient = how == calling && !c.begun; how != calling { // or else it is not told, no Try, and has no Ticket
 		r.Ticket, r.Told, r.Try = how == beginning, how >= telling, how.tries()
 	}
@@ -194,7 +194,7 @@ func (c *request) prepare(op *operationInfo, how mode, now time.Duration) {
 			c.pooled = false
 		}
 	case how >= telling:
-		r.Answers(c.letter().sender != nil)
+		r.Answers(c.message().sender != nil)
 	}
 }
 
@@ -223,7 +223,7 @@ func (c *request) Run() { c.run(c.in, c.o, c.pending.Request.BodyContext()) }
 type turn struct {
 	in typed
 	op *operationInfo // of in
-	o  *core
+	o  *objectHeader
 }
 
 // current returns the turn that the request is in, if it does not wait for a requeue.
@@ -231,7 +231,7 @@ func (c *request) current() turn { return turn{c.in, c.in.info(), c.o} }
 
 // run runs a body of the request, in an object, and keeps its result; unless that asks for a
 // requeue.
-func (c *request) run(in typed, o *core, ctx context.Context) {
+func (c *request) run(in typed, o *objectHeader, ctx context.Context) {
 	c.begun = true
 	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
@@ -245,7 +245,7 @@ func (c *request) run(in typed, o *core, ctx context.Context) {
 		}
 	}()
 	var err error
-	if o.class.around {
+	if o.config.around {
 		err = c.applyAround(turn{in, in.info(), o}, ctx)
 	} else {
 		err = c.apply(in, o, ctx)
@@ -258,20 +258,20 @@ func (c *request) run(in typed, o *core, ctx context.Context) {
 }
 
 // apply runs the body of an invocation, in an object, and writes its result to the request's.
-func (c *request) apply(in typed, o *core, ctx context.Context) error {
+func (c *request) apply(in typed, o *objectHeader, ctx context.Context) error {
 	return in.apply(o.box.Host(), ctx, c.pending.Place)
 }
 
 // goesOn reports whether the request, whose body has returned an error, has another
 // turn before it. If that cannot be made the error says why.
-func (c *request) goesOn(err *error, o *core) bool {
+func (c *request) goesOn(err *error, o *objectHeader) bool {
 	*err = c.requeued(*err, o)
 	return *err == nil
 }
 
 // escaped cleans up after a body that panicked, or, if there is no value, left
 // through runtime.Goexit.
-func (c *request) escaped(op *operationInfo, o *core, value any, stack []byte) {
+func (c *request) escaped(op *operationInfo, o *objectHeader, value any, stack []byte) {
 	r := &c.pending.Request
 	r.Left()
 	if value == nil {
@@ -292,12 +292,12 @@ func (c *request) Argument() any { return c.in.act(getArgument, nil) }
 
 // Fail implements engine.Body.
 func (c *request) Fail(err error) {
-	if !c.o.class.around && !c.begun {
+	if !c.o.config.around && !c.begun {
 		c.pending.Err = err // no body has left a result, and no interceptor is to be told
 		return
 	}
 	c.keep(nil)
-	if a := c.o.class.audit; a != nil {
+	if a := c.o.config.audit; a != nil {
 		a.undeclared(err)
 	}
 	c.end(err)
@@ -307,7 +307,7 @@ func (c *request) Fail(err error) {
 func (c *request) end(err error) {
 	c.pending.Err = err
 	if c.optional != nil && c.optional.filtered != nil && !c.pending.Request.Called() { // of a call, the caller's goroutine tells interceptors
-		c.o.class.system.Workers().Dispatch(over{c.optional.filtered, err})
+		c.o.config.system.Workers().Dispatch(doneTask{c.optional.filtered, err})
 	}
 }
 
@@ -316,7 +316,7 @@ func (c *request) end(err error) {
 func (c *request) Recycle() {
 	switch r := &c.pending.Request; {
 	case r.Ticket, !r.Told:
-	case c.letter().message != nil:
+	case c.message().invoke != nil:
 		c.answer()
 		return
 	case c.pending.Err != nil:
@@ -330,8 +330,8 @@ func (c *request) Recycle() {
 // request is on its way, or has ended since. If falsePart is not empty the calling goroutine has
 // taken the object, and found the guard false; the object is given back. Ran is nil for a request
 // that has not been requeued, and the state for one that has not come by message.
-func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart string, how mode, ran *engine.Turns, s *callState) (posted bool) {
-	if c.o.class.filters != nil {
+func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart string, how callMode, ran *engine.Turns, s *callState) (posted bool) {
+	if c.o.config.filters != nil {
 		f, err := op.pass(ctx, c.o, c.in)
 		if err != nil {
 			c.pending.Err = err
@@ -350,7 +350,7 @@ func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart strin
 		falsePart = ""
 	}
 	c.prepare(op, how, now)
-	if op.family || !op.leafed || c.o.class.fits {
+	if op.family || !op.leafed || c.o.config.fits {
 		if err := c.fit(ctx, op, falsePart != ""); err != nil {
 			if f := c.filtered(); f != nil {
 				f.done(err)
@@ -395,7 +395,7 @@ func failed(ran *engine.Turns, cause error) error {
 }
 
 // post hands in a request that nothing waits for here, and reports whether it was taken.
-func (c *request) post(ctx context.Context, falsePart string, how mode, now time.Duration, s *callState) bool {
+func (c *request) post(ctx context.Context, falsePart string, how callMode, now time.Duration, s *callState) bool {
 	c.charge(ctx, how)
 	s.post(true)
 	if falsePart != "" {
@@ -413,21 +413,21 @@ func (c *request) post(ctx context.Context, falsePart string, how mode, now time
 
 // charge puts the record of a request that came by message in charge of the reply,
 // also if this goroutine dies.
-func (c *request) charge(ctx context.Context, how mode) {
+func (c *request) charge(ctx context.Context, how callMode) {
 	if how != answering {
 		return
 	}
-	if sender := c.letter().sender; sender != nil && engine.ChainOf(ctx) != nil {
+	if sender := c.message().sender; sender != nil && engine.ChainOf(ctx) != nil {
 		c.pooled = false // there may be an edge to it
-		c.o.class.system.Follows(sender, c.o.addressed(), &c.pending.Request)
+		c.o.config.system.Follows(sender, c.o.addressed(), &c.pending.Request)
 	}
 }
 
-// fit gives the request what a plain one does not need: a key, a claim, and the context of its
+// fit gives the request what a plain one does not need: a key, a footprint, and the context of its
 // body.
 func (c *request) fit(ctx context.Context, op *operationInfo, held bool) error {
 	r := &c.pending.Request
-	if op.family || c.o.class.claims {
+	if op.family || c.o.config.footprints {
 		found := false
 		defer func() {
 			if !found && held {
@@ -440,7 +440,7 @@ func (c *request) fit(ctx context.Context, op *operationInfo, held bool) error {
 				return err
 			}
 		}
-		if r.Claim, err = op.claim(c.o, c.in); err != nil {
+		if r.Claim, err = op.footprint(c.o, c.in); err != nil {
 			return err
 		}
 		found = true
@@ -452,7 +452,7 @@ func (c *request) fit(ctx context.Context, op *operationInfo, held bool) error {
 // enterChain gives a body that takes a context, and interceptors, one that knows
 // where it is.
 func (c *request) enterChain(ctx context.Context, op *operationInfo) {
-	if !op.leafed || c.o.class.filters != nil {
+	if !op.leafed || c.o.config.filters != nil {
 		c.pending.Request.Inside(ctx, &c.o.box)
 	}
 }
@@ -464,7 +464,7 @@ func (c *request) forsake() {
 	c.filtered().done(&mailbox.ExitError{Object: c.o.Name(), Operation: c.in.info().name})
 }
 
-// lendable reports whether a body of the operation may run on any goroutine.
-func (op *operationInfo) lendable(o *core) bool {
-	return op.leafed && !op.own && o.class.filters == nil
+// helpable reports whether a body of the operation may run on any goroutine.
+func (op *operationInfo) helpable(o *objectHeader) bool {
+	return op.leafed && !op.own && o.config.filters == nil
 }

@@ -68,7 +68,7 @@ func TestAskFailsLikeACall(t *testing.T) {
 		soon(t, s.system, ended)
 		// A watcher that comes while an actor waits for the end of its children, which the worker
 		// actors are, is told at once. So the actor may be there for a moment yet.
-		eventually(t, "nobody is there any more", func() bool {
+		eventually(t, "nothing is there any more", func() bool {
 			_, err := actor.Ask[any](background, s.system, pid, "blast", "bang")
 			require.ErrorIs(t, err, activeobject.ErrStopped)
 			return errors.As(err, new(*actor.DeadLetterError))
@@ -97,7 +97,7 @@ func TestARequestWhoseAskerHasGoneNeverRuns(t *testing.T) {
 
 // The owner of an object runs no foreign code. A late reply is a dead letter, and a subscriber to
 // dead letters may call the object.
-func TestALateReplyIsADeadLetterAndHoldsUpNobody(t *testing.T) {
+func TestALateReplyIsADeadLetterAndHoldsUpNoCaller(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
@@ -193,14 +193,14 @@ func TestAMessageEntersAgainWhereACallWouldBeACircle(t *testing.T) {
 		s   *scene
 		via *actor.PID
 	}
-	activeobject.Procedure(relays, "echo", activeobject.Do(func(r *relay) { r.echoes++ }))
-	echoes := activeobject.Function(relays, "echoes", activeobject.Get(func(r *relay) int { return r.echoes }))
+	activeobject.Procedure(relays, "echo", activeobject.Plain(func(r *relay) { r.echoes++ }))
+	echoes := activeobject.Function(relays, "echoes", activeobject.Result(func(r *relay) int { return r.echoes }))
 	ask := activeobject.ProcedureCtx(relays, "ask", func(_ *relay, ctx context.Context, e errand) (any, error) {
 		return e.s.system.Request(ctx, e.via, "go").Await(ctx)
 	})
 	var self atomic.Pointer[activeobject.Object[relay]]
 	again := activeobject.ProcedureCtx(relays, "again", func(_ *relay, ctx context.Context, _ None) (int, error) {
-		return echoes.Call(ctx, self.Load(), None{})
+		return echoes.Call(ctx, self.Load(), nil)
 	})
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, relays, &relay{})
@@ -215,11 +215,11 @@ func TestAMessageEntersAgainWhereACallWouldBeACircle(t *testing.T) {
 		for i := range 20 {
 			got := soon(t, s.system, calling(background, o, ask, errand{s, via}))
 			require.Equal(t, outcome[any]{"gone", nil}, got)
-			eventually(t, "the echo has run", func() bool { n, _ := echoes.Call(background, o, None{}); return n == i+1 })
+			eventually(t, "the echo has run", func() bool { n, _ := echoes.Call(background, o, nil); return n == i+1 })
 		}
 		// With the context handed on the circle is named, also when it begins by message.
 		var deadlock *activeobject.DeadlockError
-		_, err := again.Call(background, o, None{})
+		_, err := again.Call(background, o, nil)
 		require.ErrorAs(t, err, &deadlock)
 		_, err = actor.Ask[int](background, s.system, o.PID(), "again", nil)
 		require.ErrorAs(t, err, &deadlock)
@@ -247,7 +247,7 @@ func TestShutdownLetsAnObjectCallThoseThatWereThereBeforeIt(t *testing.T) {
 				if b.byString {
 					return actor.Ask[int](ctx, s.system, b.seat.PID(), "drain", nil)
 				}
-				return ts.drain.Call(ctx, b.seat, None{})
+				return ts.drain.Call(ctx, b.seat, nil)
 			})
 			seat := newObject(t, s, ts.Type, &dam{level: 9})
 			customer := newObject(t, s, book, &order{})
@@ -274,7 +274,7 @@ func TestShutdownLetsAnObjectCallThoseThatWereThereBeforeIt(t *testing.T) {
 				require.Equal(t, outcome[int]{i + 1, nil}, soon(t, s.system, c))
 			}
 			require.NoError(t, soon(t, s.system, down))
-			_, err := ts.drain.Call(background, seat, None{})
+			_, err := ts.drain.Call(background, seat, nil)
 			requireStopped(t, seat.Name(), err)
 			if addressed { // the actors have ended, too
 				for _, pid := range []*actor.PID{seat.PID(), customer.PID()} {
@@ -292,10 +292,10 @@ func TestShutdownStopsWhatIsLeftWhenItsContextEnds(t *testing.T) {
 		o := newObject(t, s, ts.Type, &dam{})
 		other := newObject(t, s, ts.Type, &dam{})
 		other.PID()
-		waits := calling(background, o, ts.drain, None{})
+		waits := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
 		release := braked(t, s, other, ts.hold)
-		behind := calling(background, other, ts.drain, None{})
+		behind := calling(background, other, ts.drain, nil)
 		waiting(t, other, ts.drain, 1)
 		ctx, cancel := context.WithCancel(background)
 		down := make(chan error, 1)
@@ -315,7 +315,7 @@ func TestARefusalByAFullQueueIsAReplyOrADeadLetter(t *testing.T) {
 	for name, overflow := range map[string]activeobject.Overflow{"refuse": activeobject.Refuse, "wait": activeobject.Wait} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
-				o := newObject(t, s, ts.Type, &dam{level: senders}, activeobject.Bounded(bound, overflow))
+				o := newObject(t, s, ts.Type, &dam{level: senders}, activeobject.Bound(bound, overflow))
 				pid, root := o.PID(), s.system.Actors().Root
 				var dead atomic.Int32
 				sub := s.system.Actors().EventStream.Subscribe(func(e any) {
@@ -374,8 +374,8 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 		return m.HeapAlloc
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
-		options := []activeobject.Option{activeobject.Bounded(8, activeobject.Refuse)}
-		if s.fans() { // or it has a goroutine for each
+		options := []activeobject.Option{activeobject.Bound(8, activeobject.Refuse)}
+		if s.parallel() { // or it has a goroutine for each
 			options = append(options, activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 }))
 		}
 		o := newObject(t, s, ts.Type, &dam{}, options...)
@@ -385,8 +385,8 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 			for range n {
 				s.system.Request(ctx, pid, &actor.Invoke{Operation: "drain"})
 				s.system.Request(background, pid, &actor.Invoke{Operation: "runs"})
-				ts.runs.Begin(background, o, None{})
-				ts.drain.Begin(ctx, o, None{})
+				ts.runs.Begin(background, o, nil)
+				ts.drain.Begin(ctx, o, nil)
 			}
 			cancel()
 			waiting(t, o, ts.drain, 0)

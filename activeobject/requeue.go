@@ -32,9 +32,9 @@ const (
 //		…
 //	}
 //
-// The step that ends the body puts the request behind those that wait inside, and
+// The step that ends the body puts the request behind those that are admitted and wait, and
 // before those that arrived while the body ran: if the guard holds, it starts before
-// another request is let in. It never blocks. Caller and context stay the same. If the
+// another request is admitted. It never blocks. Caller and context stay the same. If the
 // context has ended or ends before the operation starts, or the request fails
 // otherwise while it waits, the caller gets a *RequeuedError, which lists the bodies
 // that have run. A request that does not wait, as it was made by Try or by Select with
@@ -54,10 +54,10 @@ func (op *Operation[T, A, R]) RequeueTo(o *Object[T], arg A, how ...Requeuing) (
 	if o == nil {
 		return requeued(op, nil, arg, how)
 	}
-	return requeued(op, &o.core, arg, how)
+	return requeued(op, &o.objectHeader, arg, how)
 }
 
-func requeued[T, A, R any](op *Operation[T, A, R], o *core, arg A, how []Requeuing) (r R, err error) {
+func requeued[T, A, R any](op *Operation[T, A, R], o *objectHeader, arg A, how []Requeuing) (r R, err error) {
 	q := &requeueTo[T, A, R]{in: invocation[T, A, R]{op: op, arg: arg}}
 	q.requeue = requeue{in: &q.in, to: o}
 	for _, h := range how {
@@ -76,7 +76,7 @@ type requeueTo[T, A, R any] struct {
 // several requests, so it is not changed.
 type requeue struct {
 	in  typed
-	to  *core // nil if it is the object in which the body runs
+	to  *objectHeader // nil if it is the object in which the body runs
 	how Requeuing
 }
 
@@ -92,14 +92,14 @@ func (q *requeue) ends(ctx context.Context) bool { return q.how&Commit == 0 && c
 
 // requeued makes of an error that a body has returned in an object the request's next turn, if it
 // is a requeue. Else it returns the request's error.
-func (c *request) requeued(err error, at *core) error {
+func (c *request) requeued(err error, at *objectHeader) error {
 	q, ok := err.(*requeue)
 	if !ok {
 		return err
 	}
 	t, err := c.next(q, at)
 	if err == nil {
-		err = c.board(t, q.how, at)
+		err = c.applyRequeue(t, q.how, at)
 	}
 	switch err.(type) {
 	case nil, *BadRequeueError: // the latter of the body that has asked for it
@@ -109,7 +109,7 @@ func (c *request) requeued(err error, at *core) error {
 }
 
 // next returns the turn that the requeue is, of the request, whose body has run in an object.
-func (c *request) next(q *requeue, at *core) (t turn, err error) {
+func (c *request) next(q *requeue, at *objectHeader) (t turn, err error) {
 	op := q.in.info()
 	if err = c.fits(op, at); err != nil {
 		return t, err
@@ -117,12 +117,12 @@ func (c *request) next(q *requeue, at *core) (t turn, err error) {
 	t = turn{q.in, op, q.to}
 	if t.o == nil {
 		t.o = at
-		if reflect.TypeOf(at.class.typ.self) != reflect.TypeOf(op.species.self) {
+		if reflect.TypeOf(at.config.typ.self) != reflect.TypeOf(op.typ.self) {
 			// The object has another state, of which that of the operation may be a part.
-			if !at.class.typ.extends(op.species) {
-				return t, &BadRequeueError{Object: at.Name(), Operation: op.species.name, Problem: "it is of another type; use RequeueTo for another object"}
+			if !at.config.typ.extends(op.typ) {
+				return t, &BadRequeueError{Object: at.Name(), Operation: op.typ.name, Problem: "it is of another type; use RequeueTo for another object"}
 			}
-			t.op = at.class.typ.all[op.index]
+			t.op = at.config.typ.all[op.index]
 			t.in = invoke(t.op.prototype, q.in.act(getArgument, nil))
 			return t, nil
 		}
@@ -138,8 +138,8 @@ func (c *request) next(q *requeue, at *core) (t turn, err error) {
 
 // fits returns an error if the result of an operation is not what the request's caller
 // waits for.
-func (c *request) fits(op *operationInfo, at *core) error {
-	if reflect.TypeOf(c.pending.Place) == op.place {
+func (c *request) fits(op *operationInfo, at *objectHeader) error {
+	if reflect.TypeOf(c.pending.Place) == op.resultPtr {
 		return nil
 	}
 	if _, ok := c.pending.Place.(*any); ok {
@@ -148,79 +148,79 @@ func (c *request) fits(op *operationInfo, at *core) error {
 	return &BadRequeueError{Object: at.Name(), Operation: op.name, Problem: fmt.Sprintf("its result is a %v, not what the caller waits for", op.result)}
 }
 
-// later is a turn that a request is requeued for through the scheduler, and so its body from then
+// requeueTarget is a turn that a request is requeued for through the scheduler, and so its body from then
 // on.
-type later struct {
+type requeueTarget struct {
 	engine.Hop
 	turn turn
 	home *request
 	ctx  context.Context // of a body that takes one
 }
 
-// board makes the turn the next one of the request, which comes from an object.
-func (c *request) board(t turn, how Requeuing, from *core) (err error) {
-	l := &later{turn: t, home: c}
+// applyRequeue makes the turn the next one of the request, which comes from an object.
+func (c *request) applyRequeue(t turn, how Requeuing, from *objectHeader) (err error) {
+	l := &requeueTarget{turn: t, home: c}
 	if t.op.family {
 		if l.Key, err = t.op.keyFor(t.o, t.in); err != nil {
 			return err
 		}
 	}
-	if l.Claim, err = t.op.claim(t.o, t.in); err != nil {
+	if l.Claim, err = t.op.footprint(t.o, t.in); err != nil {
 		return err
 	}
 	l.Keep, l.Commit = how&KeepPlace != 0, how&Commit != 0
-	l.Box, l.Op, l.Leaf, l.Body = &t.o.box, t.op.index, t.op.lendable(t.o), l
-	l.Board = boarded
-	if t.o.class.filters != nil && t.o != from {
+	l.Box, l.Op, l.Leaf, l.Body = &t.o.box, t.op.index, t.op.helpable(t.o), l
+	l.Board = requeueApplied
+	if t.o.config.filters != nil && t.o != from {
 		l.Admit = func(r *engine.Request) (context.Context, error) { return c.admit(r.Context(), t) }
 	}
 	c.pending.Request.Requeue(&l.Hop)
 	return nil
 }
 
-// boarded is called before the request waits for its next turn.
-func boarded(body engine.Body, r *engine.Request, box *engine.Mailbox) {
-	l := body.(*later)
-	if t := l.turn; !t.op.leafed || t.o.class.filters != nil {
+// requeueApplied is called before the request waits for its next turn.
+func requeueApplied(body engine.Body, r *engine.Request, box *engine.Mailbox) {
+	l := body.(*requeueTarget)
+	if t := l.turn; !t.op.leafed || t.o.config.filters != nil {
 		l.ctx = r.InsideAgain(box)
 	}
 }
 
 // Run implements engine.Body.
-func (l *later) Run() { l.home.run(l.turn.in, l.turn.o, l.ctx) }
+func (l *requeueTarget) Run() { l.home.run(l.turn.in, l.turn.o, l.ctx) }
 
 // AskGuard implements engine.Body.
-func (l *later) AskGuard() string { return l.turn.in.evaluate(l.turn.o.box.Host()) }
+func (l *requeueTarget) AskGuard() string { return l.turn.in.evaluate(l.turn.o.box.Host()) }
 
 // Argument implements engine.Body.
-func (l *later) Argument() any { return l.turn.in.act(getArgument, nil) }
+func (l *requeueTarget) Argument() any { return l.turn.in.act(getArgument, nil) }
 
 // Fail implements engine.Body.
-func (l *later) Fail(err error) { l.home.Fail(err) }
+func (l *requeueTarget) Fail(err error) { l.home.Fail(err) }
 
 // Recycle implements engine.Body. It is the request's own body that is recycled.
-func (l *later) Recycle() {}
+func (l *requeueTarget) Recycle() {}
 
-func (l *later) current() turn { return l.turn }
+func (l *requeueTarget) current() turn { return l.turn }
 
 // sentTurns is how many turns in a row a request that was sent makes on the goroutine of
 // its sender, after the first.
 const sentTurns = 16
 
-// onward carries on with the request, whose body, run by the calling goroutine, has
+// forward carries on with the request, whose body, run by the calling goroutine, has
 // asked for a requeue. The goroutine has the object, in which it found the word w, and
-// gives it back here. A call has ended when onward returns; of others it reports whether the
+// gives it back here. A call has ended when forward returns; of others it reports whether the
 // request is on its way, or has ended since.
 //
 // A call goes to another object on its own goroutine, from here.
-func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode, ran *engine.Turns, s *callState) (posted bool) {
+func (c *request) forward(ctx context.Context, w word.Word, q *requeue, how callMode, ran *engine.Turns, s *callState) (posted bool) {
 	in, at := c.in, c.o
 	c.begun = true
 	for last := c.current(); q != nil; {
 		o, turns := last.o, 0
 		tame, tamed := ctx, engine.Tamed(ctx)
-		if w == last.op.idle && w != word.Never && tamed && o.class.filters == nil {
-			if last, q, turns = c.here(ctx, w, q, last, how, ran, s); q == nil {
+		if w == last.op.idle && w != word.Never && tamed && o.config.filters == nil {
+			if last, q, turns = c.requeueInPlace(ctx, w, q, last, how, ran, s); q == nil {
 				break
 			}
 		}
@@ -229,24 +229,24 @@ func (c *request) onward(ctx context.Context, w word.Word, q *requeue, how mode,
 			tame = o.tame(ctx, l)
 		}
 		t, err := c.next(q, o)
-		if err != nil || !c.travels(tame, q, t.o, how) {
+		if err != nil || !c.forwards(tame, q, t.o, how) {
 			l.MayHelp = engine.Outside(tame)
 			posted = c.wait(tame, l, ran, q, how, s)
 			break
 		}
-		o.leave(l) // without lending itself, as it has yet to go on
+		o.giveBack(l) // without helping, as it has yet to go on
 		ran.Add(&o.box, l.Op)
 		last, c.in, c.o = t, t.in, t.o
 		w, q = c.enter(ctx, t.op, how, ran, s)
 	}
-	if !posted { // or else the record is not ours any more; and the request has not travelled
+	if !posted { // or else the record is not ours any more; and the request has not been forwarded
 		c.in, c.o = in, at
 	}
 	return posted
 }
 
-// leaving says how a goroutine leaves the object in which it has run the turn, without lending
-// itself. If it is the last of several, anything can have been opened.
+// leaving says how a goroutine leaves the object in which it has run the turn, without helping
+// others. If it is the last of several, anything can have been opened.
 func (t turn) leaving(several bool) engine.Leaving {
 	l := engine.Leaving{Op: t.op.index, Changed: several || t.op.changed}
 	if t.op.opens != nil && !several {
@@ -255,9 +255,9 @@ func (t turn) leaving(several bool) engine.Leaving {
 	return l
 }
 
-// here makes one turn after another on the spot: as long as nothing waits at the object, which the
+// requeueInPlace makes one turn after another on the spot: as long as nothing waits at the object, which the
 // calling goroutine has taken, each is to the same object, and its guard holds. In the scheduler
-// the request would be the only one inside, and those that arrive meanwhile are outside. That
+// the request would be the only one admitted, and those that arrive meanwhile are in the entry queue. That
 // nothing waits is certain: w, the word that was found, says that nothing did, and what has come
 // since makes the swap fail by which the object is marked with the next operation.
 //
@@ -266,11 +266,11 @@ func (t turn) leaving(several bool) engine.Leaving {
 //
 // It returns the last turn, how many there were, and the requeue that is left to be made. If there
 // is none the object has been given back, and the request has ended.
-func (c *request) here(ctx context.Context, w word.Word, q *requeue, last turn, how mode, ran *engine.Turns, s *callState) (_ turn, left *requeue, turns int) {
+func (c *request) requeueInPlace(ctx context.Context, w word.Word, q *requeue, last turn, how callMode, ran *engine.Turns, s *callState) (_ turn, left *requeue, turns int) {
 	at, o, now := finished, last.o, last
 	defer func() {
 		if at != finished {
-			c.caughtHere(now, at, last, engine.Panicked(recover()), how, ran, s)
+			c.caughtInPlace(now, at, last, engine.Panicked(recover()), how, ran, s)
 		}
 	}()
 	for ; ; turns++ {
@@ -278,7 +278,7 @@ func (c *request) here(ctx context.Context, w word.Word, q *requeue, last turn, 
 		if how >= sending && turns == sentTurns || op.idle != w || q.to != nil && q.to != o || c.fits(op, o) != nil || q.ends(ctx) {
 			return last, q, turns // were idle the same and the object another, it would be of the operation's type
 		}
-		now, at = turn{q.in, op, o}, asking
+		now, at = turn{q.in, op, o}, evaluating
 		if op.guard != "" && q.in.evaluate(o.box.Host()) != "" || !o.box.Word.CompareAndSwap(w|last.op.mark, w|op.mark) {
 			at = finished
 			return last, q, turns
@@ -297,14 +297,14 @@ func (c *request) here(ctx context.Context, w word.Word, q *requeue, last turn, 
 		if !o.box.Word.CompareAndSwap(w|op.mark, w) {
 			l := now.leaving(true)
 			l.MayHelp = engine.Outside(ctx)
-			o.leave(l)
+			o.giveBack(l)
 		}
 		return now, nil, turns
 	}
 }
 
-// caughtHere is caught for here.
-func (c *request) caughtHere(t turn, at int, last turn, value any, how mode, ran *engine.Turns, s *callState) {
+// caughtInPlace is caught for requeueInPlace.
+func (c *request) caughtInPlace(t turn, at int, last turn, value any, how callMode, ran *engine.Turns, s *callState) {
 	var err error
 	if at == running {
 		t.op.caught(t.o, at, value, &err)
@@ -319,11 +319,11 @@ func (c *request) caughtHere(t turn, at int, last turn, value any, how mode, ran
 
 // tame is engine.Tame for a goroutine that has the object, in which its body has run and asked
 // for a requeue. If ctx does not return, the object is given back.
-func (o *core) tame(ctx context.Context, l engine.Leaving) context.Context {
+func (o *objectHeader) tame(ctx context.Context, l engine.Leaving) context.Context {
 	asked := false
 	defer func() {
 		if !asked {
-			o.leave(l)
+			o.giveBack(l)
 		}
 	}()
 	ctx = engine.Tame(ctx)
@@ -331,8 +331,8 @@ func (o *core) tame(ctx context.Context, l engine.Leaving) context.Context {
 	return ctx
 }
 
-// leave gives the object back that a goroutine has taken.
-func (o *core) leave(l engine.Leaving) {
+// giveBack gives the object back that a goroutine has taken.
+func (o *objectHeader) giveBack(l engine.Leaving) {
 	given := false
 	defer func() {
 		if !given { // a guard that is waited for has panicked or exited: the scheduler evaluates it again
@@ -347,16 +347,16 @@ func (o *core) leave(l engine.Leaving) {
 	}
 }
 
-// travels reports whether a call makes the turn that the requeue is, at an object, by itself: it is
+// forwards reports whether a call makes the turn that the requeue is, at an object, by itself: it is
 // another object, without interceptors, and the wait ends if the context does.
-func (c *request) travels(ctx context.Context, q *requeue, to *core, how mode) bool {
-	return how < sending && to != c.o && to.class.filters == nil && (q.how&Commit == 0 || ctx.Done() == nil)
+func (c *request) forwards(ctx context.Context, q *requeue, to *objectHeader, how callMode) bool {
+	return how < sending && to != c.o && to.config.filters == nil && (q.how&Commit == 0 || ctx.Done() == nil)
 }
 
 // wait makes the request wait for a requeue. The calling goroutine has the object, in which the
 // body has run, and gives it back here. Wait reports whether the request is on its way, or has ended
 // since.
-func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns, q *requeue, how mode, s *callState) (posted bool) {
+func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns, q *requeue, how callMode, s *callState) (posted bool) {
 	o, r, now := c.o, &c.pending.Request, engine.Now()
 	c.prepare(c.in.info(), how, now)
 	c.charge(ctx, how)
@@ -399,8 +399,8 @@ func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns,
 // enter makes the request at its object, to which it has come for the operation. If it returns a
 // requeue, that is what its body asks for; and the goroutine has the object, in which it has found
 // the word w.
-func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *engine.Turns, s *callState) (w word.Word, q *requeue) {
-	if ctx.Err() == nil && c.o.class.typ == op.species {
+func (c *request) enter(ctx context.Context, op *operationInfo, how callMode, ran *engine.Turns, s *callState) (w word.Word, q *requeue) {
+	if ctx.Err() == nil && c.o.config.typ == op.typ {
 		w = c.o.box.Word.Load()
 		if w&^word.Parked == op.idle && c.o.box.Word.CompareAndSwap(w, w|op.mark) {
 			return w, c.perform(ctx, op, w, how, ran, s)
@@ -424,15 +424,15 @@ func (c *request) enter(ctx context.Context, op *operationInfo, how mode, ran *e
 
 // perform is the function perform for a request that has a record. If the body asks for a
 // requeue, it returns that, and does not give the object back.
-func (c *request) perform(ctx context.Context, op *operationInfo, w word.Word, how mode, ran *engine.Turns, s *callState) (q *requeue) {
-	at := asking
+func (c *request) perform(ctx context.Context, op *operationInfo, w word.Word, how callMode, ran *engine.Turns, s *callState) (q *requeue) {
+	at := evaluating
 	defer func() {
 		if at != finished {
 			c.caught(op, at, engine.Panicked(recover()), how, ran, s)
 		}
 	}()
 	if op.guard != "" {
-		op.asked(c.o, w)
+		op.countEvaluation(c.o, w)
 		if falsePart := c.AskGuard(); falsePart != "" {
 			switch at = finished; {
 			case how.tries():
@@ -461,18 +461,18 @@ func (c *request) perform(ctx context.Context, op *operationInfo, w word.Word, h
 		if op.opens == nil {
 			in = nil
 		}
-		op.giveBack(ctx, in, c.o, unasked, &at)
+		op.giveBack(ctx, in, c.o, watchedUnknown, &at)
 	}
 	at = finished
 	return nil
 }
 
 // caught is that of an operation for perform.
-func (c *request) caught(op *operationInfo, at int, value any, how mode, ran *engine.Turns, s *callState) {
+func (c *request) caught(op *operationInfo, at int, value any, how callMode, ran *engine.Turns, s *callState) {
 	var err error
 	op.caught(c.o, at, value, &err)
 	switch at {
-	case asking:
+	case evaluating:
 		c.failed(ran.Failed(err), how, s)
 	case running:
 		c.failed(err, how, s)
@@ -482,7 +482,7 @@ func (c *request) caught(op *operationInfo, at int, value any, how mode, ran *en
 // ended makes the error that of the request, whose last body the calling goroutine has run.
 // Serving others when it gives the object back, it may yet end by a body; a reply is due all the
 // same.
-func (c *request) ended(err error, how mode, s *callState) {
+func (c *request) ended(err error, how callMode, s *callState) {
 	switch how {
 	case telling:
 		return
@@ -501,7 +501,7 @@ func (c *request) refuse(err error) {
 }
 
 // failed is ended for a request whose guard or body has panicked, or called runtime.Goexit.
-func (c *request) failed(err error, how mode, s *callState) {
+func (c *request) failed(err error, how callMode, s *callState) {
 	c.keep(nil)
 	if c.ended(err, how, s); how == telling {
 		c.o.unheard(err)

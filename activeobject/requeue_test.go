@@ -253,8 +253,8 @@ func TestASenderIsNotKeptByWhatFollows(t *testing.T) {
 func TestARequestThatIsCancelledAfterARequeueSaysWhatRan(t *testing.T) {
 	ds, others := newDesks("desk"), newDesks("other")
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
-		other := newObject(t, s, others.Type, &desk{}, activeobject.Named("b"))
+		o := newObject(t, s, ds.Type, &desk{}, activeobject.Name("a"))
+		other := newObject(t, s, others.Type, &desk{}, activeobject.Name("b"))
 		for name, way := range patient(ways(ds.do, o)) {
 			for _, to := range []func() (int, error){
 				func() (int, error) { return ds.wait.Requeue(answers(1)) },
@@ -287,10 +287,10 @@ func TestARequestThatFailsAtAnotherObjectSaysWhatRanAtTheFirst(t *testing.T) {
 	fragile := activeobject.Entry(others.Type, "fragile", func(*desk, int) (int, error) { return 0, nil }).
 		When("sound", func(*desk) bool { panic("cracked") })
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
-		other := newObject(t, s, others.Type, &desk{}, activeobject.Named("b"))
-		third := newObject(t, s, ds.Type, &desk{}, activeobject.Named("c"))
-		gone := newObject(t, s, ds.Type, &desk{}, activeobject.Named("gone"))
+		o := newObject(t, s, ds.Type, &desk{}, activeobject.Name("a"))
+		other := newObject(t, s, others.Type, &desk{}, activeobject.Name("b"))
+		third := newObject(t, s, ds.Type, &desk{}, activeobject.Name("c"))
+		gone := newObject(t, s, ds.Type, &desk{}, activeobject.Name("gone"))
 		<-gone.Stop()
 		foreign := newDesks("foreign")
 		for name, way := range ways(ds.do, o) {
@@ -347,8 +347,8 @@ func TestARequestThatFailsAtAnotherObjectSaysWhatRanAtTheFirst(t *testing.T) {
 func TestOfVeryManyTurnsTheLastAreListed(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		a := newObject(t, s, ds.Type, &desk{}, activeobject.Named("a"))
-		b := newObject(t, s, ds.Type, &desk{}, activeobject.Named("b"))
+		a := newObject(t, s, ds.Type, &desk{}, activeobject.Name("a"))
+		b := newObject(t, s, ds.Type, &desk{}, activeobject.Name("b"))
 		gone := newObject(t, s, ds.Type, &desk{})
 		<-gone.Stop()
 		for name, way := range ways(ds.do, a) {
@@ -466,7 +466,7 @@ func TestTheResultOfATargetMustFit(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ds.Type, &desk{})
 		for name, way := range ways(ds.do, o) {
-			_, err := way(background, func(*desk) (int, error) { _, err := ds.text.Requeue(None{}); return 0, err })
+			_, err := way(background, func(*desk) (int, error) { _, err := ds.text.Requeue(nil); return 0, err })
 			var wrong *activeobject.BadRequeueError
 			require.ErrorAs(t, err, &wrong, name)
 			_, err = way(background, func(*desk) (int, error) {
@@ -475,7 +475,7 @@ func TestTheResultOfATargetMustFit(t *testing.T) {
 			})
 			require.ErrorContains(t, err, "wrapped: sluice: a requeue to do, which a body is to return as it is", name)
 		}
-		require.NoError(t, ds.do.Tell(background, o, func(*desk) (int, error) { _, err := ds.text.Requeue(None{}); return 0, err }))
+		require.NoError(t, ds.do.Tell(background, o, func(*desk) (int, error) { _, err := ds.text.Requeue(nil); return 0, err }))
 		foreign := newDesks("foreign")
 		_, err := ds.do.Call(background, o, func(*desk) (int, error) { return foreign.do.Requeue(answers(1)) })
 		require.ErrorAs(t, err, new(*activeobject.TypeError))
@@ -597,14 +597,14 @@ func TestABodyThatIsRequeuedOpensWhatItDeclares(t *testing.T) {
 	rest := activeobject.Procedure(typ, "rest", func(s *stops, _ None) (int, error) { return s.at, nil })
 	move := activeobject.ProcedureCtx(typ, "move", func(s *stops, _ context.Context, floor int) (int, error) {
 		s.at = floor
-		return rest.Requeue(None{})
+		return rest.Requeue(nil)
 	})
-	leap := activeobject.Procedure(typ, "leap", func(s *stops, floor int) (int, error) { s.at = floor; return rest.Requeue(None{}) })
+	leap := activeobject.Procedure(typ, "leap", func(s *stops, floor int) (int, error) { s.at = floor; return rest.Requeue(nil) })
 	for _, op := range []*activeobject.Operation[stops, int, int]{move, leap} {
 		activeobject.Opens(op, stop, func(floor int) int { return floor })
 	}
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, typ, &stops{}, activeobject.Checked())
+		o := newObject(t, s, typ, &stops{}, activeobject.CheckOpens())
 		for i, op := range []*activeobject.Operation[stops, int, int]{move, leap} {
 			floor := 10 + i
 			f := stop.Send(background, o, floor)
@@ -619,11 +619,11 @@ func TestABodyThatIsRequeuedOpensWhatItDeclares(t *testing.T) {
 
 // A body that waits for a request that is then requeued to the body's own object must not wait for
 // ever.
-func TestARequestThatHopsToWhoAwaitsItIsADeadlock(t *testing.T) {
+func TestARequestThatIsRequeuedToTheObjectThatAwaitsItIsADeadlock(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		home := newObject(t, s, ds.Type, &desk{}, activeobject.Named("home"))
-		away := newObject(t, s, ds.Type, &desk{}, activeobject.Named("away"))
+		home := newObject(t, s, ds.Type, &desk{}, activeobject.Name("home"))
+		away := newObject(t, s, ds.Type, &desk{}, activeobject.Name("away"))
 		back := func(*desk) (int, error) { return ds.do.RequeueTo(home, answers(1)) }
 		awaits := map[string]func(ctx context.Context) error{
 			"await": func(ctx context.Context) error {
@@ -673,9 +673,9 @@ func TestARequestThatHopsToWhoAwaitsItIsADeadlock(t *testing.T) {
 func TestARequeueThatClosesTwoCirclesBreaksBoth(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		home := newObject(t, s, ds.Type, &desk{}, activeobject.Named("home"))
-		there := newObject(t, s, ds.Type, &desk{}, activeobject.Named("there"))
-		away := newObject(t, s, ds.Type, &desk{}, activeobject.Named("away"))
+		home := newObject(t, s, ds.Type, &desk{}, activeobject.Name("home"))
+		there := newObject(t, s, ds.Type, &desk{}, activeobject.Name("there"))
+		away := newObject(t, s, ds.Type, &desk{}, activeobject.Name("away"))
 		f := ds.wait.Send(background, away, func(*desk) (int, error) { return ds.do.RequeueTo(there, answers(1)) })
 		waits := func(o *activeobject.Object[desk], n int) {
 			eventually(t, "it waits", func() bool {
@@ -705,7 +705,7 @@ func TestARequeueToAFullQueueIsRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.Wait} {
 			o := newObject(t, s, ds.Type, &desk{})
-			full := newObject(t, s, ds.Type, &desk{}, activeobject.Bounded(1, overflow))
+			full := newObject(t, s, ds.Type, &desk{}, activeobject.Bound(1, overflow))
 			first := ds.wait.Send(background, full, answers(1))
 			waiting(t, full, ds.wait, 1)
 			for name, way := range patient(ways(ds.do, o)) {
@@ -727,7 +727,7 @@ func TestManyTellsToAFullQueue(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest} {
-			o := newObject(t, s, ds.Type, &desk{}, activeobject.Bounded(2, overflow))
+			o := newObject(t, s, ds.Type, &desk{}, activeobject.Bound(2, overflow))
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
@@ -790,26 +790,26 @@ func TestTheGuardAtTheDestinationOfARequeueEndsNoOwnerOfTheOrigin(t *testing.T) 
 	for _, leaf := range []bool{true, false} {
 		t.Run(fmt.Sprintf("leaf %v", leaf), func(t *testing.T) {
 			there := activeobject.NewType[destination]("destination")
-			entry := activeobject.Entry(there, "entry", func(*destination, None) (None, error) { return None{}, nil }).
+			entry := activeobject.Entry(there, "entry", func(*destination, None) (None, error) { return nil, nil }).
 				When("exits", func(*destination) bool { runtime.Goexit(); return true })
 			here := activeobject.NewType[origin]("origin")
 			started, release := make(chan struct{}), make(chan struct{})
-			hold := activeobject.Procedure(here, "hold", func(*origin, None) (None, error) { close(started); <-release; return None{}, nil })
-			next := activeobject.Procedure(here, "next", func(o *origin, _ None) (None, error) { o.n++; return None{}, nil })
-			system := actor.NewSystem(actor.WithLogger(quiet))
+			hold := activeobject.Procedure(here, "hold", func(*origin, None) (None, error) { close(started); <-release; return nil, nil })
+			next := activeobject.Procedure(here, "next", func(o *origin, _ None) (None, error) { o.n++; return nil, nil })
+			system := actor.NewSystem(actor.Logger(quiet))
 			defer system.Close(background)
 			b := activeobject.Must(activeobject.New(system, there, &destination{}))
 			var away *activeobject.Operation[origin, None, None]
 			if leaf {
-				away = activeobject.Procedure(here, "away", func(*origin, None) (None, error) { return entry.RequeueTo(b, None{}) })
+				away = activeobject.Procedure(here, "away", func(*origin, None) (None, error) { return entry.RequeueTo(b, nil) })
 			} else {
-				away = activeobject.ProcedureCtx(here, "away", func(*origin, context.Context, None) (None, error) { return entry.RequeueTo(b, None{}) })
+				away = activeobject.ProcedureCtx(here, "away", func(*origin, context.Context, None) (None, error) { return entry.RequeueTo(b, nil) })
 			}
 			a := activeobject.Must(activeobject.New(system, here, &origin{}))
-			go hold.Call(background, a, None{})
+			go hold.Call(background, a, nil)
 			<-started
-			moved := away.Send(background, a, None{})
-			follows := next.Send(background, a, None{})
+			moved := away.Send(background, a, nil)
+			follows := next.Send(background, a, nil)
 			close(release)
 			ctx, cancel := context.WithTimeout(background, patience)
 			defer cancel()

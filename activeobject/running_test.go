@@ -26,7 +26,7 @@ type furnaces struct {
 
 func newFurnaces() *furnaces {
 	t := activeobject.NewType[furnace]("furnace")
-	stay := func(_ *furnace, end <-chan None) (None, error) { <-end; return None{}, nil }
+	stay := func(_ *furnace, end <-chan None) (None, error) { <-end; return nil, nil }
 	f := &furnaces{
 		Type:  t,
 		burn:  activeobject.Procedure(t, "burn", stay),
@@ -37,7 +37,7 @@ func newFurnaces() *furnaces {
 		if len(ends) > 1 {
 			return f.again.Requeue(ends[1:], activeobject.KeepPlace)
 		}
-		return None{}, nil
+		return nil, nil
 	})
 	return f
 }
@@ -45,13 +45,13 @@ func newFurnaces() *furnaces {
 // inBubblesOfAllKinds runs a test for objects of every configuration, in a bubble each.
 func inBubblesOfAllKinds(t *testing.T, test func(t *testing.T, s *scene, l *logged)) {
 	for name, options := range map[string][]activeobject.Option{
-		"default": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()},
-		"dedicated": {activeobject.Dedicated()}, "synchronizer": {fanning},
+		"default": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()},
+		"dedicated": {activeobject.DedicatedThread()}, "synchronizer": {parallel},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &logged{}
-				system := actor.NewSystem(actor.WithLogger(slog.New(l)))
+				system := actor.NewSystem(actor.Logger(slog.New(l)))
 				defer system.Close(background)
 				test(t, &scene{name: name, system: system, options: options}, l)
 			})
@@ -84,10 +84,10 @@ func TestABodyThatRunsHasAnAgeFromTheSecondLookOn(t *testing.T) {
 			r := o.Explain().Running[0]
 			require.Equal(t, 2*time.Second, r.Age)
 			require.Contains(t, o.Explain().String(), "running  burn (for at least 2s)\n")
-			end <- None{}
+			end <- nil
 			synctest.Wait()
 			require.Equal(t, []time.Duration{0}, runsFor(o), "the one that waited")
-			end <- None{}
+			end <- nil
 			<-burnt
 			<-waits
 			require.Empty(t, o.Explain().Running)
@@ -116,7 +116,7 @@ func TestATurnThatKeepsItsPlaceIsARunOfItsOwn(t *testing.T) {
 func TestFunctionsThatRunBesideEachOtherHaveAges(t *testing.T) {
 	fs := newFurnaces()
 	inBubblesOfAllKinds(t, func(t *testing.T, s *scene, _ *logged) {
-		if !s.fans() {
+		if !s.parallel() {
 			return
 		}
 		o := newObject(t, s, fs.Type, &furnace{})
@@ -154,7 +154,7 @@ func TestFunctionsThatRunBesideEachOtherHaveAges(t *testing.T) {
 func TestTheWatchdogReportsABodyThatRunsTooLongOnce(t *testing.T) {
 	fs := newFurnaces()
 	inBubblesOfAllKinds(t, func(t *testing.T, s *scene, l *logged) {
-		o := newObject(t, s, fs.Type, &furnace{}, activeobject.Watchdog(time.Minute), activeobject.Named("oven"))
+		o := newObject(t, s, fs.Type, &furnace{}, activeobject.Watchdog(time.Minute), activeobject.Name("oven"))
 		for _, op := range []*activeobject.Operation[furnace, <-chan None, None]{fs.burn, fs.watch} {
 			run := func(d time.Duration) {
 				end := make(chan None)
@@ -208,10 +208,10 @@ func TestLooksAndRunsMeet(t *testing.T) {
 				defer left.Add(-1)
 				for range 2000 {
 					if _, err := op.Call(background, o, ended); err != nil {
-						return None{}, err
+						return nil, err
 					}
 				}
-				return None{}, nil
+				return nil, nil
 			}))
 		}
 		for left.Load() > 0 {

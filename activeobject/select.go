@@ -27,7 +27,7 @@ type Case[R any] struct {
 func (op *Operation[T, A, R]) Case(o *Object[T], arg A) *Case[R] {
 	c := &caseOf[T, A, R]{in: invocation[T, A, R]{op: op, arg: arg}}
 	if op != nil && o != nil {
-		c.choice.turn, c.choice.place = turn{&c.in, &op.info, &o.core}, &c.result
+		c.choice.turn, c.choice.place = turn{&c.in, &op.info, &o.objectHeader}, &c.result
 	}
 	return &c.Case
 }
@@ -85,8 +85,8 @@ func (after) chosen() *choice { return nil }
 
 // Select makes one of several calls, to any objects: the first that can run. It
 // returns the index of that case, whose Result is there then. If several can run at
-// once, the one that is listed first does (except that nobody waits to hear from
-// objects with threads of their own, Pooled and Dedicated); otherwise the calls wait
+// once, the one that is listed first does (except that Select does not wait for the answer of
+// objects with threads of their own, PooledThreads and DedicatedThread); otherwise the calls wait
 // at all their objects, and whichever object is ready first runs its call, and that
 // one only: the others leave their queues before it runs, and have left no trace.
 //
@@ -144,10 +144,10 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 		s.Limit(time.Duration(limit))
 	}
 	for i, c := range calls {
-		if !c.join(ctx, s, now) {
+		if !c.add(ctx, s, now) {
 			s.Clear()
 			for _, joined := range calls[:i] {
-				joined.leave(false, ErrNotChosen, true)
+				joined.finish(false, ErrNotChosen, true)
 			}
 			return i, nil
 		}
@@ -175,7 +175,7 @@ func Select(ctx context.Context, cases ...Alternative) (int, error) {
 	}
 	watched := slices.ContainsFunc(calls, func(c *choice) bool { return c.f != nil })
 	for i, c := range calls {
-		c.leave(i == chosen, why, watched)
+		c.finish(i == chosen, why, watched)
 	}
 	return chosen, err
 }
@@ -262,7 +262,7 @@ func snatch(ctx context.Context, calls []*choice) (int, error) {
 // snatch makes the call, by the record, if its object is free and its guard holds. If it is not
 // made, unsure says that it might be able to run at once all the same.
 func (c *choice) snatch(ctx context.Context, r *request) (made, unsure bool) {
-	if !c.known() || c.o.class.filters != nil {
+	if !c.known() || c.o.config.filters != nil {
 		return false, true
 	}
 	w := c.o.box.Word.Load()
@@ -275,7 +275,7 @@ func (c *choice) snatch(ctx context.Context, r *request) (made, unsure bool) {
 	var ran engine.Turns
 	c.use(r)
 	if q := r.perform(ctx, c.op, w, selecting, &ran, nil); q != nil {
-		r.onward(ctx, w, q, selecting, &ran, nil)
+		r.forward(ctx, w, q, selecting, &ran, nil)
 	}
 	if r.pending.Err == errNotNow {
 		r.pending.Err = nil
@@ -301,7 +301,7 @@ func (c *choice) try(ctx context.Context) (made bool, err error) {
 	r := records.Get().(*request)
 	c.use(r)
 	if w, q := r.enter(ctx, c.op, attempting, &ran, nil); q != nil {
-		r.onward(ctx, w, q, attempting, &ran, nil)
+		r.forward(ctx, w, q, attempting, &ran, nil)
 	}
 	err, begun := r.pending.Err, r.begun
 	c.put(r)
@@ -318,15 +318,15 @@ func (c *choice) try(ctx context.Context) (made bool, err error) {
 	return true, nil
 }
 
-// join makes the call one of a selection. It reports false if it has its result
+// add makes the call one of a selection. It reports false if it has its result
 // instead, an error.
-func (c *choice) join(ctx context.Context, s *engine.Selection, now time.Duration) bool {
+func (c *choice) add(ctx context.Context, s *engine.Selection, now time.Duration) bool {
 	if !c.known() {
 		c.ended(c.op.foreign(c.o))
 		return false
 	}
 	own := false
-	if filters := c.o.class.filters; filters != nil {
+	if filters := c.o.config.filters; filters != nil {
 		f := &filtered{ctx: ctx, request: c.op.seen(ctx, c.o, c.in), at: c.o}
 		if err := f.queue(filters); err != nil {
 			f.done(err)
@@ -343,7 +343,7 @@ func (c *choice) join(ctx context.Context, s *engine.Selection, now time.Duratio
 		req.Key, err = c.op.keyFor(c.o, c.in)
 	}
 	if err == nil {
-		req.Claim, err = c.op.claim(c.o, c.in)
+		req.Claim, err = c.op.footprint(c.o, c.in)
 	}
 	if err != nil {
 		c.ended(err)
@@ -355,15 +355,15 @@ func (c *choice) join(ctx context.Context, s *engine.Selection, now time.Duratio
 	if c.f != nil {
 		r.with().filtered = c.f
 	}
-	req.Leaf, req.Patient = c.op.lendable(c.o), true
+	req.Leaf, req.Patient = c.op.helpable(c.o), true
 	s.Add(ctx, req, &c.o.box, now, own)
 	r.enterChain(ctx, c.op)
 	return true
 }
 
-// leave ends the part in a selection: it was chosen, or else why there is no call. If the contexts
+// finish ends the part in a selection: it was chosen, or else why there is no call. If the contexts
 // of some were watched each by itself, that may act late, and must not meet the record again.
-func (c *choice) leave(chosen bool, why error, watched bool) {
+func (c *choice) finish(chosen bool, why error, watched bool) {
 	r := c.c
 	if chosen {
 		why = r.pending.Err

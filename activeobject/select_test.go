@@ -51,11 +51,11 @@ func TestSelectRunsTheFirstThatCan(t *testing.T) {
 func TestSelectPrefersTheCaseThatIsListedFirst(t *testing.T) {
 	ds := newDesks("desk")
 	everywhere(t, func(t *testing.T, s *scene) {
-		if !s.borrows() {
+		if !s.onCallers() {
 			return // Select does not wait for the object's thread before it hands in the next case
 		}
 		a := newObject(t, s, ds.Type, &desk{open: true})
-		b := newObject(t, s, ds.Type, &desk{open: true}, activeobject.WithoutFastPath())
+		b := newObject(t, s, ds.Type, &desk{open: true}, activeobject.NoFastPath())
 		leaf := func(o *activeobject.Object[desk]) activeobject.Alternative { return ds.wait.Case(o, answers(1)) }
 		ctx := func(o *activeobject.Object[desk]) activeobject.Alternative {
 			return ds.block.Case(o, func(context.Context, *desk) (int, error) { return 1, nil })
@@ -139,7 +139,7 @@ func TestACaseThatFailsIsChosen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, i)
 
-		z, zz := bad.Case(panics, None{}), bad.Case(panics, None{}) // two that fail at once
+		z, zz := bad.Case(panics, nil), bad.Case(panics, nil) // two that fail at once
 		c = choosing(background, x, z, zz)
 		waiting(t, panics, bad, 2)
 		ds.set(t, panics, func(d *desk) { d.second = true })
@@ -303,7 +303,7 @@ func TestACaseThatFailsHasNoResultOfAnEarlierSelect(t *testing.T) {
 func TestACaseWhoseBodyAnInterceptorLeavesOutHasNoResult(t *testing.T) {
 	ds := newDesks("desk")
 	skips, refuses := false, error(nil)
-	between := activeobject.Intercept(activeobject.Interceptor{
+	between := activeobject.Interceptors(activeobject.Interceptor{
 		Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) { return ctx, refuses },
 		Run: func(_ context.Context, _ activeobject.Intercepted, body func() error) error {
 			if skips {
@@ -426,7 +426,7 @@ func TestSelectGoesThroughInterceptors(t *testing.T) {
 		refused := errors.New("refused")
 		refuse, expire := false, false
 		filter := func(name string) activeobject.Option {
-			return activeobject.Intercept(activeobject.Interceptor{
+			return activeobject.Interceptors(activeobject.Interceptor{
 				Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 					note("queue " + name)
 					if refuse {
@@ -551,7 +551,7 @@ func TestExactlyOneBodyOfEachSelectionRuns(t *testing.T) {
 		for i := range 4 {
 			var more []activeobject.Option
 			if i == 2 {
-				more = append(more, activeobject.Bounded(3, activeobject.DropOldest))
+				more = append(more, activeobject.Bound(3, activeobject.DropOldest))
 			}
 			objects = append(objects, newObject(t, s, typ, &pot{}, more...))
 		}

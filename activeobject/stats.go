@@ -13,7 +13,7 @@ type Stats = mailbox.Stats
 // Count is how often something has happened, or NotCounted.
 type Count = mailbox.Count
 
-// NotCounted stands for a figure that an object does not count; see Counted. It is printed
+// NotCounted stands for a figure that an object does not count; see Counters. It is printed
 // as "not counted", and null in JSON.
 const NotCounted = mailbox.NotCounted
 
@@ -25,12 +25,12 @@ const bypassesCounted = 100
 //
 // Waits, withdrawals and refusals are always counted. Requests that find the object idle
 // pass its scheduler by, and to count them costs time: so starts and evaluations are
-// NotCounted, unless the object is made with Counted, or has no fast path (as one with a
+// NotCounted, unless the object is made with Counters, or has no fast path (as one with a
 // dispatcher or interceptors has none). The longest bypass is counted up to the object's
-// MaxBypass; without one, up to 100 if it is Counted, else not at all. Waiting times are nil
-// unless it is Counted.
+// MaxBypass; without one, up to 100 with Counters, else not at all. Waiting times are nil
+// without Counters.
 func (o *Object[T]) Stats() []Stats {
-	all := make([]Stats, len(o.class.typ.all))
+	all := make([]Stats, len(o.config.typ.all))
 	for i := range all {
 		all[i] = o.box.Stats(i)
 	}
@@ -40,11 +40,11 @@ func (o *Object[T]) Stats() []Stats {
 // Stats returns the operation's counts at an object, as Object.Stats does; of an
 // object of another type they are zero.
 func (op *Operation[T, A, R]) Stats(o *Object[T]) Stats {
-	return op.info.stats(&o.core)
+	return op.info.stats(&o.objectHeader)
 }
 
-func (op *operationInfo) stats(o *core) Stats {
-	if !o.class.typ.extends(op.species) {
+func (op *operationInfo) stats(o *objectHeader) Stats {
+	if !o.config.typ.extends(op.typ) {
 		return Stats{Operation: op.name}
 	}
 	return o.box.Stats(op.index)

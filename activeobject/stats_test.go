@@ -49,21 +49,21 @@ func (r *recorder) count(text string) int { return len(r.with(text)) }
 
 func TestStatsCountWhatHasHappened(t *testing.T) {
 	ts := newTanks()
-	ts.drain.Bounded(2, activeobject.Refuse)
+	ts.drain.Bound(2, activeobject.Refuse)
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counted())
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counters())
 		require.Equal(t, activeobject.Stats{Operation: "drain", WaitingTimes: mailbox.Histogram{}}, ts.drain.Stats(o))
 		for range 3 {
 			ts.fill.Call(background, o, 0)
 		}
 		ctx, cancel := context.WithCancel(background)
-		gone := calling(ctx, o, ts.drain, None{})
+		gone := calling(ctx, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 1)
-		stays := calling(background, o, ts.drain, None{})
+		stays := calling(background, o, ts.drain, nil)
 		waiting(t, o, ts.drain, 2)
-		_, err := ts.drain.Call(background, o, None{})
+		_, err := ts.drain.Call(background, o, nil)
 		require.ErrorIs(t, err, activeobject.ErrFull)
-		_, err = ts.drain.Try(background, o, None{})
+		_, err = ts.drain.Try(background, o, nil)
 		require.ErrorIs(t, err, activeobject.ErrRefused)
 		cancel()
 		<-gone
@@ -84,12 +84,12 @@ func TestStatsCountWhatHasHappened(t *testing.T) {
 
 		_, err = ts.fill.Send(background, o, 1).Await(background)
 		require.NoError(t, err)
-		_, err = ts.drain.Call(background, o, None{})
+		_, err = ts.drain.Call(background, o, nil)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, ts.drain.Stats(o).Starts)
 		require.EqualValues(t, 1, ts.drain.Stats(o).WaitingTimes.Count(), "it did not wait")
 		before := ts.drain.Stats(o).Evaluations
-		_, err = ts.drain.Try(background, o, None{})
+		_, err = ts.drain.Try(background, o, nil)
 		require.Error(t, err)
 		require.Equal(t, before+1, ts.drain.Stats(o).Evaluations)
 	})
@@ -99,7 +99,7 @@ func TestStatsOfAnObjectThatDoesNotCountAreOfThoseThatWaited(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		eventually(t, "its guard has been asked", func() bool {
 			w := o.Explain().Waiting
 			return len(w) == 1 && w[0].Reason.Guard != ""
@@ -122,11 +122,11 @@ func TestTheLongestBypassIsCounted(t *testing.T) {
 			options []activeobject.Option
 			want    int
 		}{
-			{[]activeobject.Option{activeobject.Counted()}, 5},
+			{[]activeobject.Option{activeobject.Counters()}, 5},
 			{[]activeobject.Option{activeobject.MaxBypass(3)}, 3},
 			{nil, int(activeobject.NotCounted)},
 		} {
-			o := newObject(t, s, l.Type, &ledger{}, append(c.options, activeobject.LIFO())...)
+			o := newObject(t, s, l.Type, &ledger{}, append(c.options, activeobject.ByLatest())...)
 			release := braked(t, s, o, l.hold)
 			results := l.queue(t, o, wishes("c1", "a2", "b3", "a4", "b5", "a6")...)
 			release()
@@ -162,13 +162,13 @@ func TestStatsHaveAStableFormInJSON(t *testing.T) {
 // clock of its own. What the system logs is recorded.
 func inBubbles(t *testing.T, test func(t *testing.T, s *scene, log *recorder)) {
 	for name, option := range map[string]activeobject.Option{
-		"default": activeobject.Borrowed(), "without fast path": activeobject.WithoutFastPath(),
-		"pooled": activeobject.Pooled(), "dedicated": activeobject.Dedicated(),
+		"default": activeobject.CallerThreads(), "without fast path": activeobject.NoFastPath(),
+		"pooled": activeobject.PooledThreads(), "dedicated": activeobject.DedicatedThread(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := &recorder{}
-				system := actor.NewSystem(actor.WithLogger(log.logger()))
+				system := actor.NewSystem(actor.Logger(log.logger()))
 				defer system.Close(background)
 				test(t, &scene{name: name, system: system, options: []activeobject.Option{option}}, log)
 			})
@@ -179,9 +179,9 @@ func inBubbles(t *testing.T, test func(t *testing.T, s *scene, log *recorder)) {
 func TestWaitingTimesAreMeasured(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, _ *recorder) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counted())
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Counters())
 		for _, wait := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Hour} {
-			drained := calling(background, o, ts.drain, None{})
+			drained := calling(background, o, ts.drain, nil)
 			synctest.Wait()
 			time.Sleep(wait) // the bubble's clock: it costs nothing
 			ts.fill.Call(background, o, 1)
@@ -204,8 +204,8 @@ func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
 	const late = "waits for long"
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
-		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Minute), activeobject.Named("pool"))
-		short := calling(background, o, ts.drain, None{})
+		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Minute), activeobject.Name("pool"))
+		short := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(59 * time.Second)
 		ts.fill.Call(background, o, 1)
@@ -213,10 +213,10 @@ func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Zero(t, log.count(late))
 
-		first := calling(background, o, ts.drain, None{})
+		first := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(30 * time.Second)
-		second := calling(background, o, ts.drain, None{})
+		second := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(30*time.Second + 1)
 		synctest.Wait()
@@ -234,7 +234,7 @@ func TestTheWatchdogReportsALongWaitOnceAndNoShortOne(t *testing.T) {
 		<-first
 		<-second
 
-		third := calling(background, o, ts.drain, None{}) // perhaps with the record of one of them
+		third := calling(background, o, ts.drain, nil) // perhaps with the record of one of them
 		synctest.Wait()
 		time.Sleep(time.Minute + 1)
 		synctest.Wait()
@@ -266,10 +266,10 @@ func TestTheWatchdogSaysWhatRuns(t *testing.T) {
 func TestTheWatchdogSurvivesItsHandler(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, _ *scene, _ *recorder) {
-		system := actor.NewSystem(actor.WithLogger(slog.New(slog.NewTextHandler(bomb{}, nil))))
+		system := actor.NewSystem(actor.Logger(slog.New(slog.NewTextHandler(bomb{}, nil))))
 		defer system.Close(background)
 		o := activeobject.Must(activeobject.New(system, ts.Type, &dam{}, activeobject.Watchdog(time.Second)))
-		drained := calling(background, o, ts.drain, None{})
+		drained := calling(background, o, ts.drain, nil)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		ts.fill.Call(background, o, 1)
@@ -284,18 +284,18 @@ func (bomb) Write([]byte) (int, error) { panic("boom") }
 
 // A watchdog that inspects many requests releases the mutex in between. A request that arrives then
 // is inspected, too.
-func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
+func TestTheWatchdogMissesNoRequestAmongMany(t *testing.T) {
 	ts := newTanks()
 	inBubbles(t, func(t *testing.T, s *scene, log *recorder) {
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Watchdog(time.Second))
 		const n = 600
 		for range n {
-			ts.drain.Send(background, o, None{})
+			ts.drain.Send(background, o, nil)
 		}
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
 		for range n {
-			ts.drain.Send(background, o, None{})
+			ts.drain.Send(background, o, nil)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -306,17 +306,17 @@ func TestTheWatchdogMissesNobodyAmongMany(t *testing.T) {
 
 func TestWhatNeverRanIsNoStart(t *testing.T) {
 	ts := newTanks()
-	unsound := activeobject.Entry(ts.Type, "unsound", func(*dam, None) (None, error) { return None{}, nil }).
+	unsound := activeobject.Entry(ts.Type, "unsound", func(*dam, None) (None, error) { return nil, nil }).
 		When("sound", func(*dam) bool { panic("cracked") })
 	everywhere(t, func(t *testing.T, s *scene) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.Counted()}} {
+		for _, options := range [][]activeobject.Option{nil, {activeobject.Counters()}} {
 			o := newObject(t, s, ts.Type, &dam{}, options...)
 			for range 3 {
-				_, err := unsound.Call(background, o, None{})
+				_, err := unsound.Call(background, o, nil)
 				require.ErrorAs(t, err, new(*activeobject.GuardError))
-				_, err = unsound.Send(background, o, None{}).Await(background)
+				_, err = unsound.Send(background, o, nil).Await(background)
 				require.ErrorAs(t, err, new(*activeobject.GuardError))
-				require.ErrorAs(t, soon(t, s.system, trying(background, o, unsound, None{})).err, new(*activeobject.GuardError))
+				require.ErrorAs(t, soon(t, s.system, trying(background, o, unsound, nil)).err, new(*activeobject.GuardError))
 			}
 			require.Contains(t, []activeobject.Count{0, activeobject.NotCounted}, unsound.Stats(o).Starts)
 		}

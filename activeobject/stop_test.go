@@ -46,22 +46,22 @@ func TestStopFailsThoseThatWaitWhileABodyStillRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				o := newObject(t, s, ts.Type, &dam{})
-				// Some wait inside for their guard; they came before the brake.
+				// Some are admitted and wait for their guard; they came before the brake.
 				var results []<-chan outcome[int]
 				for _, drain := range ts.entries() {
-					results = append(results, calling(background, o, drain, None{}))
+					results = append(results, calling(background, o, drain, nil))
 					waiting(t, o, drain, 1)
-					results = append(results, awaiting(background, drain.Send(background, o, None{})))
+					results = append(results, awaiting(background, drain.Send(background, o, nil)))
 					waiting(t, o, drain, 2)
 				}
 				b := newBrake()
 				held := calling(background, o, ts.hold, b)
 				soon(t, s.system, b.entered)
-				// And some outside for the brake.
+				// And some wait in the entry queue for the brake.
 				for _, drain := range ts.entries() {
-					results = append(results, calling(background, o, drain, None{}), trying(background, o, drain, None{}))
+					results = append(results, calling(background, o, drain, nil), trying(background, o, drain, nil))
 					waiting(t, o, drain, 4)
-					results = append(results, awaiting(background, drain.Send(background, o, None{})))
+					results = append(results, awaiting(background, drain.Send(background, o, nil)))
 				}
 
 				ended := stop(t, s, o)
@@ -70,13 +70,13 @@ func TestStopFailsThoseThatWaitWhileABodyStillRuns(t *testing.T) {
 				}
 				for _, drain := range ts.entries() {
 					require.Zero(t, drain.Waiting(o))
-					_, err := drain.Call(background, o, None{})
+					_, err := drain.Call(background, o, nil)
 					requireStopped(t, o.Name(), err)
-					_, err = drain.Try(background, o, None{})
+					_, err = drain.Try(background, o, nil)
 					requireStopped(t, o.Name(), err)
-					_, err = drain.Send(background, o, None{}).Await(background)
+					_, err = drain.Send(background, o, nil).Await(background)
 					requireStopped(t, o.Name(), err)
-					requireStopped(t, o.Name(), drain.Tell(background, o, None{}))
+					requireStopped(t, o.Name(), drain.Tell(background, o, nil))
 				}
 				select {
 				case <-ended:
@@ -102,10 +102,10 @@ func TestAStoppedObjectStaysStopped(t *testing.T) {
 		soon(t, s.system, o.Stop())
 		soon(t, s.system, o.Stop())
 		for _, drain := range ts.entries() {
-			_, err := drain.Call(background, o, None{})
+			_, err := drain.Call(background, o, nil)
 			requireStopped(t, o.Name(), err)
 		}
-		_, err := ts.runs.Call(background, o, None{})
+		_, err := ts.runs.Call(background, o, nil)
 		requireStopped(t, o.Name(), err)
 		require.Empty(t, state.log)
 	})
@@ -114,14 +114,14 @@ func TestAStoppedObjectStaysStopped(t *testing.T) {
 func TestABodyMayStopItsOwnObject(t *testing.T) {
 	var object atomic.Pointer[activeobject.Object[dam]]
 	dams := activeobject.NewType[dam]("dam")
-	end := activeobject.Procedure(dams, "end", activeobject.NoArg(func(*dam) (<-chan struct{}, error) { return object.Load().Stop(), nil }))
+	end := activeobject.Procedure(dams, "end", activeobject.ResultError(func(*dam) (<-chan struct{}, error) { return object.Load().Stop(), nil }))
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, dams, &dam{})
 		object.Store(o)
-		got := soon(t, s.system, calling(background, o, end, None{}))
+		got := soon(t, s.system, calling(background, o, end, nil))
 		require.NoError(t, got.err)
 		soon(t, s.system, got.result)
-		_, err := end.Call(background, o, None{})
+		_, err := end.Call(background, o, nil)
 		requireStopped(t, o.Name(), err)
 	})
 }
@@ -130,7 +130,7 @@ func TestNewFailsOnAClosedSystem(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		require.NoError(t, s.system.Close(background))
-		for _, more := range [][]activeobject.Option{nil, {activeobject.Named("late")}} {
+		for _, more := range [][]activeobject.Option{nil, {activeobject.Name("late")}} {
 			o, err := activeobject.New(s.system, ts.Type, &dam{}, append(more, s.options...)...)
 			require.ErrorIs(t, err, actor.ErrClosed)
 			require.Nil(t, o)
@@ -147,7 +147,7 @@ func TestStopRacesWithEverything(t *testing.T) {
 			var results []<-chan outcome[int]
 			for range 4 {
 				for _, drain := range ts.entries() {
-					results = append(results, calling(background, o, drain, None{}))
+					results = append(results, calling(background, o, drain, nil))
 				}
 			}
 			ended := o.Stop()

@@ -147,7 +147,7 @@ func TestEveryRequestIsAccountedFor(t *testing.T) {
 // are stopped in the middle and the others at the end.
 func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, total *[len(workNames)]balance, ran, told *[len(workNames)]int) {
 	const callers, requests = 1000, 30
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	watchdog := time.AfterFunc(time.Minute, func() {
 		fmt.Fprintf(os.Stderr, "the stress test hangs\n%s", state(system))
 		os.Exit(1)
@@ -162,8 +162,8 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 	}
 	var objects []*member
 	for i, options := range [][]activeobject.Option{
-		nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()},
-		nil, {activeobject.Rotating(), activeobject.MaxBypass(3)}, {activeobject.Pooled()}, {activeobject.Dedicated()},
+		nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()},
+		nil, {activeobject.ByRotation(), activeobject.MaxBypass(3)}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()},
 	} {
 		m := &member{state: &works{stock: 100}, stop: i >= 4}
 		m.object = activeobject.Must(activeobject.New(system, typ, m.state, options...))

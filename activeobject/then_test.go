@@ -21,12 +21,12 @@ func TestAContinuationFindsTheObjectReleased(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
-			f := drain.Send(background, o, None{})
+			f := drain.Send(background, o, nil)
 			waiting(t, o, drain, 1)
 			where := make(chan string, 1)
 			g := actor.Then(f, func(n int, err error) (string, error) {
 				where <- goroutine()
-				again, callErr := ts.runs.Call(background, o, None{})
+				again, callErr := ts.runs.Call(background, o, nil)
 				return fmt.Sprint(n, again), errors.Join(err, callErr)
 			})
 			require.False(t, g.Ready())
@@ -46,9 +46,9 @@ func TestAContinuationNeedNotWaitForTheOwner(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
 		release := braked(t, s, o, ts.hold)
-		f, b := ts.runs.Send(background, o, None{}), newBrake()
+		f, b := ts.runs.Send(background, o, nil), newBrake()
 		g := actor.Then(f, func(n int, err error) (int, error) { return n + 1, err })
-		h := actor.Then(g, func(int, error) (int, error) { return ts.runs.Call(background, o, None{}) })
+		h := actor.Then(g, func(int, error) (int, error) { return ts.runs.Call(background, o, nil) })
 		held := ts.hold.Send(background, o, b)
 		waiting(t, o, ts.hold, 1)
 		release()
@@ -65,7 +65,7 @@ func TestContinuationsRunInTheOrderInWhichTheyWereAdded(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		f := ts.drain.Send(background, o, None{})
+		f := ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
 		var order, want []int
 		var last activeobject.Future[int]
@@ -83,7 +83,7 @@ func TestAContinuationOfAReadyFutureRunsAtOnce(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		waited := ts.drain.Send(background, o, None{})
+		waited := ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
 		ts.fill.Call(background, o, 2)
 		soon(t, s.system, waited.Done())
@@ -105,7 +105,7 @@ func TestEveryWaiterIsToldOnce(t *testing.T) {
 		const waiters = 24
 		for range 50 {
 			o := newObject(t, s, ts.Type, &dam{})
-			f := ts.drain.Send(background, o, None{})
+			f := ts.drain.Send(background, o, nil)
 			var told [waiters]atomic.Int32
 			var all, ready sync.WaitGroup
 			ready.Add(waiters)
@@ -156,7 +156,7 @@ func TestAContinuationThatFailsFailsItsFutureOnly(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for range 3 { // the workers survive
 			o := newObject(t, s, ts.Type, &dam{})
-			f := ts.drain.Send(background, o, None{})
+			f := ts.drain.Send(background, o, nil)
 			waiting(t, o, ts.drain, 1)
 			panics := actor.Then(f, func(int, error) (int, error) { panic(cause) })
 			exits := actor.Then(f, func(int, error) (int, error) { runtime.Goexit(); return 0, nil })
@@ -200,18 +200,18 @@ func TestContinuationsAreToldOfEveryEnd(t *testing.T) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
 			ctx, cancel := context.WithCancel(background)
-			cancelled := actor.Then(drain.Send(ctx, o, None{}), same)
+			cancelled := actor.Then(drain.Send(ctx, o, nil), same)
 			waiting(t, o, drain, 1)
 			cancel()
 			require.ErrorIs(t, soon(t, s.system, awaiting(background, cancelled)).err, context.Canceled)
 
-			withdrawn := actor.Then(drain.Send(background, o, None{}), same)
+			withdrawn := actor.Then(drain.Send(background, o, nil), same)
 			waiting(t, o, drain, 1)
 			require.True(t, withdrawn.Withdraw())
 			require.False(t, withdrawn.Withdraw())
 			require.ErrorIs(t, soon(t, s.system, awaiting(background, withdrawn)).err, context.Canceled)
 
-			stopped := actor.Then(drain.Send(background, o, None{}), same)
+			stopped := actor.Then(drain.Send(background, o, nil), same)
 			waiting(t, o, drain, 1)
 			o.Stop()
 			requireStopped(t, o.Name(), soon(t, s.system, awaiting(background, stopped)).err)
@@ -220,11 +220,11 @@ func TestContinuationsAreToldOfEveryEnd(t *testing.T) {
 		for _, leave := range []*activeobject.Operation[mine, None, None]{ms.wait, ms.waitCtx} {
 			o := newObject(t, s, ms.Type, &mine{})
 			var exit *activeobject.ExitError
-			f := leave.Send(background, o, None{})
+			f := leave.Send(background, o, nil)
 			waiting(t, o, leave, 1)
-			left := actor.Then(f, func(_ None, err error) (None, error) { return None{}, err })
+			left := actor.Then(f, func(_ None, err error) (None, error) { return nil, err })
 			actor.Then(f, nothing)
-			tread := async(func() (None, error) { return ms.tread.Call(background, o, None{}) }) // its goroutine may be lent
+			tread := async(func() (None, error) { return ms.tread.Call(background, o, nil) }) // its goroutine may be lent
 			soon(t, s.system, tread)
 			require.ErrorAs(t, soon(t, s.system, awaiting(background, left)).err, &exit)
 		}
@@ -235,7 +235,7 @@ func TestContinuationsRunWhenTheSystemCloses(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		f := ts.drain.Send(background, o, None{})
+		f := ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
 		g := actor.All(f, f.OnDone(func(_ int, err error) { panic(err) }))
 		require.NoError(t, s.system.Close(background))
@@ -251,7 +251,7 @@ func TestAllWaitsForEachAndJoinsTheErrorsInOrder(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			a, b := newObject(t, s, ts.Type, &dam{}), newObject(t, s, ts.Type, &dam{})
-			onA, onB := drain.Send(background, a, None{}), drain.Send(background, b, None{})
+			onA, onB := drain.Send(background, a, nil), drain.Send(background, b, nil)
 			waiting(t, a, drain, 1)
 			waiting(t, b, drain, 1)
 			var zero activeobject.Future[int]
@@ -283,7 +283,7 @@ func TestFirstIsTheFirstThatSucceeds(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
 			a, b := newObject(t, s, ts.Type, &dam{}), newObject(t, s, ts.Type, &dam{})
-			onA, onB := drain.Send(background, a, None{}), drain.Send(background, b, None{})
+			onA, onB := drain.Send(background, a, nil), drain.Send(background, b, nil)
 			waiting(t, a, drain, 1)
 			waiting(t, b, drain, 1)
 			failsA := actor.Then(onA, func(int, error) (int, error) { return 0, worse })
@@ -305,8 +305,8 @@ func TestFirstFailsIfAllDo(t *testing.T) {
 	ts := newTanks()
 	bad := errors.New("bad")
 	everywhere(t, func(t *testing.T, s *scene) {
-		a, b := newObject(t, s, ts.Type, &dam{}), newObject(t, s, ts.Type, &dam{}, activeobject.Named("b"))
-		onA, onB := ts.drain.Send(background, a, None{}), ts.drain.Send(background, b, None{})
+		a, b := newObject(t, s, ts.Type, &dam{}), newObject(t, s, ts.Type, &dam{}, activeobject.Name("b"))
+		onA, onB := ts.drain.Send(background, a, nil), ts.drain.Send(background, b, nil)
 		waiting(t, a, ts.drain, 1)
 		waiting(t, b, ts.drain, 1)
 		first := actor.First(onA, actor.Settled(0, bad), onB)
@@ -330,7 +330,7 @@ func TestWithdrawOfManyWithdrawsThoseThatWait(t *testing.T) {
 			none := func(None, error) (int, error) { return 9, nil }
 			runs := actor.Then(ts.hold.Send(background, a, brake), none)
 			soon(t, s.system, brake.entered)
-			waits := []activeobject.Future[int]{ts.drain.Send(background, b, None{}), ts.drainCtx.Send(background, b, None{})}
+			waits := []activeobject.Future[int]{ts.drain.Send(background, b, nil), ts.drainCtx.Send(background, b, nil)}
 			waiting(t, b, ts.drain, 1)
 			waiting(t, b, ts.drainCtx, 1)
 			var withdraw func() bool
@@ -365,7 +365,7 @@ func TestFuturesThatMakeNoSenseAreATypedError(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		f := ts.drain.Send(background, o, None{})
+		f := ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
 		g := actor.Then(f, func(n int, err error) (int, error) { return n, err })
 		var nothing func(int, error) (int, error)
@@ -401,8 +401,8 @@ func TestFuturesThatMakeNoSenseAreATypedError(t *testing.T) {
 func TestAwaitOfWhatFollowsFromOnesOwnObjectFails(t *testing.T) {
 	ps := newPlaces()
 	type future = activeobject.Future[None]
-	same := func(_ None, err error) (None, error) { return None{}, err }
-	none := func(_ []None, err error) (None, error) { return None{}, err }
+	same := func(_ None, err error) (None, error) { return nil, err }
+	none := func(_ []None, err error) (None, error) { return nil, err }
 	everywhere(t, func(t *testing.T, s *scene) {
 		home, away := ps.at(t, s, "home"), ps.at(t, s, "away")
 		for name, derive := range map[string]func(ctx context.Context, back, far future) future{
@@ -413,11 +413,11 @@ func TestAwaitOfWhatFollowsFromOnesOwnObjectFails(t *testing.T) {
 				return actor.First(actor.Then(actor.All(back, far), none))
 			},
 			"first left": func(_ context.Context, back, far future) future {
-				return actor.First(actor.Settled(None{}, errors.New("lost")), back)
+				return actor.First(actor.Settled[activeobject.None](nil, errors.New("lost")), back)
 			},
 		} {
 			_, err := ps.visit.Call(background, home, func(ctx context.Context) error {
-				back, far := ps.visit.Send(ctx, home, nil), ps.enter.Send(ctx, away, None{})
+				back, far := ps.visit.Send(ctx, home, nil), ps.enter.Send(ctx, away, nil)
 				defer back.Withdraw()
 				defer far.Withdraw()
 				f := derive(ctx, back, far)
@@ -459,11 +459,11 @@ func TestAFirstIsADeadlockWhenTheLastWayOutIsLost(t *testing.T) {
 		for _, nested := range []bool{false, true} {
 			home, away := ps.at(t, s, fmt.Sprint("home", nested)), ps.at(t, s, fmt.Sprint("away", nested))
 			called := calling(background, home, ps.visit, func(ctx context.Context) error {
-				back, far := ps.visit.Send(ctx, home, nil), ps.enter.Send(ctx, away, None{})
+				back, far := ps.visit.Send(ctx, home, nil), ps.enter.Send(ctx, away, nil)
 				defer back.Withdraw()
 				first := actor.First(back, far)
 				if nested {
-					never := ps.enter.Send(ctx, away, None{})
+					never := ps.enter.Send(ctx, away, nil)
 					_, err := actor.All(first, never).Await(ctx)
 					return err
 				}
@@ -481,7 +481,7 @@ func TestAFirstIsADeadlockWhenTheLastWayOutIsLost(t *testing.T) {
 			away.Stop()
 			visit := home.Name() + ".visit"
 			requireCircle(t, soon(t, s.system, called).err, visit+" waits for "+visit, visit, visit)
-			_, err := ps.touch.Call(background, home, None{})
+			_, err := ps.touch.Call(background, home, nil)
 			require.NoError(t, err)
 			<-home.Stop()
 		}
@@ -500,7 +500,7 @@ func TestAFirstIsADeadlockWhenEveryWayLeadsBack(t *testing.T) {
 			return func(ctx context.Context) error {
 				inside <- struct{}{}
 				<-let
-				_, err := ps.touch.Call(ctx, a, None{})
+				_, err := ps.touch.Call(ctx, a, nil)
 				return err
 			}
 		}
@@ -508,7 +508,7 @@ func TestAFirstIsADeadlockWhenEveryWayLeadsBack(t *testing.T) {
 		soon(t, s.system, inside)
 		soon(t, s.system, inside)
 		inA := calling(background, a, ps.visit, func(ctx context.Context) error {
-			_, err := actor.First(ps.touch.Send(ctx, b, None{}), ps.touch.Send(ctx, c, None{})).Await(ctx)
+			_, err := actor.First(ps.touch.Send(ctx, b, nil), ps.touch.Send(ctx, c, nil)).Await(ctx)
 			return err
 		})
 		eventually(t, "it waits for both", func() bool {
@@ -544,7 +544,7 @@ func TestThereAreNoPhantomDeadlocksAmongAlternatives(t *testing.T) {
 						far := ps.visit.Send(ctx, away, nil)
 						back := ps.visit.Send(ctx, home, nil)
 						defer back.Withdraw()
-						first := actor.First(back, actor.Then(far, func(_ None, err error) (None, error) { return None{}, err }))
+						first := actor.First(back, actor.Then(far, func(_ None, err error) (None, error) { return nil, err }))
 						_, err := first.Await(ctx)
 						return err
 					})
@@ -566,10 +566,10 @@ func TestARaceThatIsOverIsForgotten(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		never := ts.drain.Send(background, o, None{})
+		never := ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
 		race := func() {
-			quick := ts.drainCtx.Send(background, o, None{})
+			quick := ts.drainCtx.Send(background, o, nil)
 			f := actor.First(never, actor.Then(quick, func(int, error) (int, error) { return 1, nil }))
 			quick.Withdraw()
 			f.Await(background)
@@ -592,7 +592,7 @@ func TestALongChainOfFuturesEnds(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ts.Type, &dam{})
-		f := ts.drain.Send(background, o, None{})
+		f := ts.drain.Send(background, o, nil)
 		waiting(t, o, ts.drain, 1)
 		const long = 10_000
 		for range long {
@@ -610,7 +610,7 @@ func TestFuturesAreJoinedByManyAtTheSameTime(t *testing.T) {
 			o := newObject(t, s, ts.Type, &dam{})
 			var futures []activeobject.Future[int]
 			for i := range 16 {
-				futures = append(futures, ts.entries()[i%2].Send(background, o, None{}))
+				futures = append(futures, ts.entries()[i%2].Send(background, o, nil))
 			}
 			results := make([]<-chan outcome[[]int], 8)
 			firsts := make([]<-chan outcome[int], 8)
@@ -638,17 +638,17 @@ func TestFuturesAreJoinedByManyAtTheSameTime(t *testing.T) {
 // last in more ways than can be counted.
 func TestAFutureMayBeBehindAnotherInManyWays(t *testing.T) {
 	ps := newPlaces()
-	same := func(_ None, err error) (None, error) { return None{}, err }
+	same := func(_ None, err error) (None, error) { return nil, err }
 	everywhere(t, func(t *testing.T, s *scene) {
 		home, away := ps.at(t, s, "home"), ps.at(t, s, "away")
 		deep := func(f activeobject.Future[None]) activeobject.Future[None] {
 			for range 60 {
-				f = actor.First(actor.Then(actor.All(f, actor.Then(f, same)), func(_ []None, err error) (None, error) { return None{}, err }), f)
+				f = actor.First(actor.Then(actor.All(f, actor.Then(f, same)), func(_ []None, err error) (None, error) { return nil, err }), f)
 			}
 			return f
 		}
 		_, err := ps.visit.Call(background, home, func(ctx context.Context) error {
-			f := deep(ps.touch.Send(ctx, home, None{}))
+			f := deep(ps.touch.Send(ctx, home, nil))
 			_, err := f.Await(ctx)
 			if !f.Withdraw() {
 				t.Error("the request is still there to be withdrawn")
@@ -659,7 +659,7 @@ func TestAFutureMayBeBehindAnotherInManyWays(t *testing.T) {
 		require.ErrorAs(t, err, &d)
 		require.Equal(t, "home.visit", d.Circle[0].Body)
 		called := calling(background, home, ps.visit, func(ctx context.Context) error {
-			_, err := deep(ps.enter.Send(ctx, away, None{})).Await(ctx)
+			_, err := deep(ps.enter.Send(ctx, away, nil)).Await(ctx)
 			return err
 		})
 		eventually(t, "it waits", func() bool {

@@ -10,7 +10,7 @@ import (
 )
 
 // A hall notes on which goroutine each of its bodies ran.
-type hall struct{ who []string }
+type hall struct{ goroutines []string }
 
 type halls struct {
 	*activeobject.Type[hall]
@@ -23,15 +23,15 @@ type halls struct {
 
 func newHalls() halls {
 	t := activeobject.NewType[hall]("hall")
-	leaf := func(h *hall) string { h.who = append(h.who, goroutine()); return goroutine() }
+	leaf := func(h *hall) string { h.goroutines = append(h.goroutines, goroutine()); return goroutine() }
 	return halls{
 		Type: t,
-		leaf: activeobject.Procedure(t, "leaf", activeobject.Get(leaf)),
+		leaf: activeobject.Procedure(t, "leaf", activeobject.Result(leaf)),
 		ctx:  activeobject.ProcedureCtx(t, "ctx", func(h *hall, _ context.Context, _ None) (string, error) { return leaf(h), nil }),
 		wait: activeobject.EntryCtx(t, "wait", func(h *hall, _ context.Context, _ None) (string, error) { return leaf(h), nil }).
-			When("somebody was here", func(h *hall) bool { return len(h.who) > 0 }),
+			When("entered before", func(h *hall) bool { return len(h.goroutines) > 0 }),
 		hold: hold(t),
-		open: activeobject.Procedure(t, "open", activeobject.Get(leaf)),
+		open: activeobject.Procedure(t, "open", activeobject.Result(leaf)),
 	}
 }
 
@@ -43,39 +43,39 @@ func TestBodiesRunOnTheThreadsOfTheirConfiguration(t *testing.T) {
 		seen := map[string]bool{}
 		for range 20 {
 			for _, op := range []*activeobject.Operation[hall, None, string]{hs.leaf, hs.ctx} {
-				ran, err := op.Call(background, o, None{})
+				ran, err := op.Call(background, o, nil)
 				require.NoError(t, err)
-				require.Equal(t, s.borrows(), ran == me)
+				require.Equal(t, s.onCallers(), ran == me)
 				seen[ran] = true
 			}
-			ran, err := hs.ctx.Send(background, o, None{}).Await(background)
+			ran, err := hs.ctx.Send(background, o, nil).Await(background)
 			require.NoError(t, err)
 			require.NotEqual(t, me, ran, "a body that may block does not run on its sender")
-			if !s.borrows() {
+			if !s.onCallers() {
 				seen[ran] = true
 			}
 		}
-		if s.borrows() || s.name == "dedicated" {
+		if s.onCallers() || s.name == "dedicated" {
 			require.Len(t, seen, 1)
 		}
 	})
 }
 
-func TestABodyThatMayBlockNeverRunsOnAStranger(t *testing.T) {
+func TestABodyThatMayBlockNeverRunsOnAnotherCallersGoroutine(t *testing.T) {
 	hs := newHalls()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, hs.Type, &hall{})
 		type ran struct{ caller, body string }
 		waited := make(chan ran, 1)
 		go func() {
-			body, _ := hs.wait.Call(background, o, None{})
+			body, _ := hs.wait.Call(background, o, nil)
 			waited <- ran{goroutine(), body}
 		}()
 		waiting(t, o, hs.wait, 1)
-		opener, err := hs.open.Call(background, o, None{})
+		opener, err := hs.open.Call(background, o, nil)
 		require.NoError(t, err)
 		got := soon(t, s.system, waited)
-		if s.borrows() {
+		if s.onCallers() {
 			require.Equal(t, goroutine(), opener)
 			require.Equal(t, got.caller, got.body)
 		} else {
@@ -88,14 +88,14 @@ func TestABodyThatMayBlockNeverRunsOnAStranger(t *testing.T) {
 func TestAGoroutineServesAtMostSoManyOthers(t *testing.T) {
 	const most = 32
 	hs := newHalls()
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}} {
 		s := &scene{name: "default", system: newSystem(t), options: options}
 		state := &hall{}
 		o := newObject(t, s, hs.Type, state)
 		release := braked(t, s, o, hs.hold)
 		var results []<-chan outcome[string]
 		for range 10 * most {
-			results = append(results, calling(background, o, hs.leaf, None{}))
+			results = append(results, calling(background, o, hs.leaf, nil))
 		}
 		waiting(t, o, hs.leaf, 10*most)
 		release()
@@ -104,20 +104,20 @@ func TestAGoroutineServesAtMostSoManyOthers(t *testing.T) {
 		}
 		<-o.Stop()
 		served := map[string]int{}
-		for _, who := range state.who {
-			served[who]++
+		for _, id := range state.goroutines {
+			served[id]++
 		}
-		for who, n := range served {
-			require.LessOrEqual(t, n, most+1, "goroutine %s: its own and those of others", who)
+		for id, n := range served {
+			require.LessOrEqual(t, n, most+1, "goroutine %s: its own and those of others", id)
 		}
 		require.Greater(t, len(served), 1)
 		require.LessOrEqual(t, len(served), 10*most/2, "goroutines serve each other")
 	}
 }
 
-func TestAGoroutineInsideAnObjectServesNobodyInAnother(t *testing.T) {
+func TestAGoroutineInsideAnObjectServesNoRequestOfAnother(t *testing.T) {
 	hs, ps := newHalls(), newPlaces()
-	for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}} {
 		s := &scene{name: "default", system: newSystem(t), options: options}
 		state := &hall{}
 		o := newObject(t, s, hs.Type, state)
@@ -134,7 +134,7 @@ func TestAGoroutineInsideAnObjectServesNobodyInAnother(t *testing.T) {
 		soon(t, s.system, b.entered)
 		var results []<-chan outcome[string]
 		for range 20 {
-			results = append(results, calling(background, o, hs.leaf, None{}), awaiting(background, hs.leaf.Send(background, o, None{})))
+			results = append(results, calling(background, o, hs.leaf, nil), awaiting(background, hs.leaf.Send(background, o, nil)))
 		}
 		waiting(t, o, hs.leaf, 40)
 		close(b.let)
@@ -154,8 +154,8 @@ func TestNothingWaitsForABody(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			f := ts.drain.Send(background, o, None{})
-			ts.drain.Tell(background, o, None{})
+			f := ts.drain.Send(background, o, nil)
+			ts.drain.Tell(background, o, nil)
 			ts.drain.Waiting(o)
 			o.Explain()
 			s.system.Explain()

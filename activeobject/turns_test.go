@@ -86,7 +86,7 @@ func refusal(t *testing.T, err error, ran ...string) *mailbox.RefusedError {
 func TestATryThatIsRequeuedDoesNotWaitForAGuard(t *testing.T) {
 	ts := newTables("table")
 	everywhere(t, func(t *testing.T, s *scene) {
-		a, b := newObject(t, s, ts.Type, &table{}, activeobject.Named("a")), newObject(t, s, ts.Type, &table{}, activeobject.Named("b"))
+		a, b := newObject(t, s, ts.Type, &table{}, activeobject.Name("a")), newObject(t, s, ts.Type, &table{}, activeobject.Name("b"))
 		for body, play := range ts.play {
 			for next, wait := range ts.wait {
 				for way, attempt := range attempts(play, a) {
@@ -113,7 +113,7 @@ func TestATryThatIsRequeuedDoesNotWaitBehindAnother(t *testing.T) {
 	ts := newTables("table")
 	everywhere(t, func(t *testing.T, s *scene) {
 		for body, play := range ts.play {
-			o := newObject(t, s, ts.Type, &table{}, activeobject.Named("a "+body))
+			o := newObject(t, s, ts.Type, &table{}, activeobject.Name("a "+body))
 			for _, attempt := range attempts(play, o) {
 				first := async(func() (int, error) {
 					return ts.wait[body].Call(background, o, func(_ context.Context, t *table) (int, error) { t.open = false; return 1, nil })
@@ -136,7 +136,7 @@ func TestATryThatIsRequeuedDoesNotWaitBehindAnother(t *testing.T) {
 func TestATryThatIsRequeuedGoesOnAsLongAsItNeedNotWait(t *testing.T) {
 	ts := newTables("table")
 	everywhere(t, func(t *testing.T, s *scene) {
-		a, b := newObject(t, s, ts.Type, &table{open: true}, activeobject.Named("a")), newObject(t, s, ts.Type, &table{open: true}, activeobject.Named("b"))
+		a, b := newObject(t, s, ts.Type, &table{open: true}, activeobject.Name("a")), newObject(t, s, ts.Type, &table{open: true}, activeobject.Name("b"))
 		for _, wait := range ts.wait {
 			for _, play := range ts.play {
 				for way, attempt := range attempts(wait, a) {
@@ -163,7 +163,7 @@ func TestATryThatIsRequeuedGoesOnAsLongAsItNeedNotWait(t *testing.T) {
 	})
 }
 
-// A request that is requeued to an open entry goes on before another is let in.
+// A request that is requeued to an open entry goes on before another is admitted.
 func TestCallersThatComeTogetherGoThroughTheirTurnsOneAfterAnother(t *testing.T) {
 	const callers = 10
 	ts := newTables("table")
@@ -172,9 +172,9 @@ func TestCallersThatComeTogetherGoThroughTheirTurnsOneAfterAnother(t *testing.T)
 		want = append(want, "0", "1", "2", "3")
 	}
 	for name, policy := range map[string]activeobject.Option{
-		"arrival": activeobject.ByArrival(), "rotating": activeobject.Rotating(), "lifo": activeobject.LIFO(),
+		"arrival": activeobject.ByArrival(), "rotating": activeobject.ByRotation(), "lifo": activeobject.ByLatest(),
 		"priority": activeobject.ByPriority(), "deadline": activeobject.ByDeadline(),
-		"choice": activeobject.Choosing(func([]*activeobject.Candidate) int { return 0 }),
+		"choice": activeobject.ByChoice(func([]*activeobject.Candidate) int { return 0 }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {

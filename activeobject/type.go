@@ -23,7 +23,7 @@ type None = guards.None
 // name and its operations. It is sealed by its first object, those of types that
 // are derived from it included; from then on it may be used from any goroutine.
 type Type[T any] struct {
-	species
+	typeInfo
 	base parent[T] // nil unless it is derived
 
 	ops    []*operation[T]          // until then without those it inherits
@@ -38,27 +38,27 @@ type Type[T any] struct {
 	stronger []strengthening[T]
 }
 
-// species is what a type is whatever its state.
-type species struct {
+// typeInfo is what a type is whatever its state.
+type typeInfo struct {
 	name string
 	self any // the *Type[T]
 	tag  uint32
-	line []*species // the type, its base, and so on
+	line []*typeInfo // the type, its base, and so on
 
-	mu      sync.Mutex
-	settled bool             // the declaration has ended
-	all     []*operationInfo // the operations, from then on
+	mu     sync.Mutex
+	sealed bool             // the declaration has ended
+	all    []*operationInfo // the operations, from then on
 }
 
 // operation is what a type knows of an operation without its argument and result.
 // (It has no methods, as Operation, which embeds it, would have them compiled for each
 // operation again.)
 type operation[T any] struct {
-	info     operationInfo
-	typ      *Type[T]
-	simple   func(*T) bool   // the guard, if it is one condition that does not look at the argument
-	plain    func(*T) bool   // likewise, if it does not look at waiting counts either
-	askState func(*T) string // the guard, if it does not look at the argument
+	info          operationInfo
+	typ           *Type[T]
+	simple        func(*T) bool   // the guard, if it is one condition that does not look at the argument
+	plain         func(*T) bool   // likewise, if it does not look at waiting counts either
+	evaluateState func(*T) string // the guard, if it does not look at the argument
 }
 
 // operationInfo is what an operation is whatever its types. A derived type's operation
@@ -66,21 +66,21 @@ type operation[T any] struct {
 type operationInfo struct {
 	idle, mark word.Word // what the fast path compares and swaps
 
-	species   *species
+	typ       *typeInfo
 	self      any    // the *operation[T]
 	prototype typed  // an invocation without an argument
-	taker     string // the derived type to which In has handed it on
+	handedTo  string // the derived type to which In has handed it on
 
-	index    int
-	name     string
-	kind     mailbox.Kind
-	guard    string
-	looks    guards.Looks
-	argument reflect.Type
-	result   reflect.Type
-	place    reflect.Type // of a result: a pointer to one
-	changed  bool         // the body may change the state
-	leafed   bool         // the body neither blocks nor calls others
+	index     int
+	name      string
+	kind      mailbox.Kind
+	guard     string
+	looks     guards.Looks
+	argument  reflect.Type
+	result    reflect.Type
+	resultPtr reflect.Type // of a result: a pointer to one
+	changed   bool         // the body may change the state
+	leafed    bool         // the body neither blocks nor calls others
 
 	family     bool     // of entries, or hidden; the key is in forms
 	keyed      bool     // the key is computed before the object is taken
@@ -94,29 +94,29 @@ type operationInfo struct {
 
 // where names the operation in the text of a panic.
 func (op *operationInfo) where() string {
-	return fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, op.species.name)
+	return fmt.Sprintf("activeobject: %s %q of type %q", op.kind, op.name, op.typ.name)
 }
 
 // declaring locks the type for a change of the operation's declaration, and
 // returns what unlocks it. It panics if it is too late.
 func (op *operationInfo) declaring(what string) (done func()) {
-	op.species.mu.Lock()
+	op.typ.mu.Lock()
 	switch {
-	case op.species.settled:
-		op.species.mu.Unlock()
+	case op.typ.sealed:
+		op.typ.mu.Unlock()
 		panic(fmt.Sprintf("%s gets %s after the first object was made: add it where the %s is declared", op.where(), what, op.kind))
-	case op.taker != "":
-		op.species.mu.Unlock()
-		panic(fmt.Sprintf("%s gets %s after In has handed it on to type %q: add it before that", op.where(), what, op.taker))
+	case op.handedTo != "":
+		op.typ.mu.Unlock()
+		panic(fmt.Sprintf("%s gets %s after In has handed it on to type %q: add it before that", op.where(), what, op.handedTo))
 	}
-	return op.species.mu.Unlock
+	return op.typ.mu.Unlock
 }
 
 // hand notes that the operation is handed on to a derived type.
 func (op *operationInfo) hand(to string) {
-	op.species.mu.Lock()
-	defer op.species.mu.Unlock()
-	op.taker = to
+	op.typ.mu.Lock()
+	defer op.typ.mu.Unlock()
+	op.handedTo = to
 }
 
 // types is how many types there have been. It numbers them, so that an object and an
@@ -143,7 +143,7 @@ func NewType[T any](name string) *Type[T] {
 		panic("activeobject: a type has no name: pass one to NewType, such as \"account\"")
 	}
 	t := &Type[T]{byName: map[string]*operation[T]{}, taken: map[string]*operation[T]{}}
-	t.name, t.tag, t.self, t.line = name, newTag(), t, []*species{&t.species}
+	t.name, t.tag, t.self, t.line = name, newTag(), t, []*typeInfo{&t.typeInfo}
 	return t
 }
 
@@ -170,7 +170,7 @@ type signature struct {
 func (t *Type[T]) signatures() (all []signature) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.base != nil && !t.settled {
+	if t.base != nil && !t.sealed {
 		all = t.base.signatures()
 	}
 	for _, op := range t.ops {
@@ -188,13 +188,13 @@ func (t *Type[T]) String() string { return t.name }
 // fails New, not Default. Options of the package synchronizer are for those objects
 // that are Synchronizers; whether one is, its New says.
 //
-// It panics if the type is sealed, an option is nil, or one of them is Named,
+// It panics if the type is sealed, an option is nil, or one of them is Name,
 // since no two objects have the same name.
 func (t *Type[T]) Default(options ...Option) *Type[T] {
 	var s settings
 	for i, o := range options {
 		if o == nil {
-			panic(fmt.Sprintf("activeobject: default option %d of type %q is nil: pass options such as Rotating()", i+1, t.name))
+			panic(fmt.Sprintf("activeobject: default option %d of type %q is nil: pass options such as ByRotation()", i+1, t.name))
 		}
 		o(&s)
 	}
@@ -202,10 +202,10 @@ func (t *Type[T]) Default(options ...Option) *Type[T] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.settled:
+	case t.sealed:
 		panic(fmt.Sprintf("activeobject: type %q gets default options after the first object was made: call Default where the type is declared", t.name))
 	case s.name != "":
-		panic(fmt.Sprintf("activeobject: type %q gets a default name, which only one object could have: pass Named to New", t.name))
+		panic(fmt.Sprintf("activeobject: type %q gets a default name, which only one object could have: pass Name to New", t.name))
 	}
 	t.defaults, t.own = s, true
 	return t
@@ -218,7 +218,7 @@ func (t *Type[T]) add(op *operation[T], body bool) {
 	switch {
 	case op.info.name == "":
 		panic(fmt.Sprintf("activeobject: an operation of type %q has no name: pass one after the type", t.name))
-	case t.settled:
+	case t.sealed:
 		panic(op.info.where() + " is declared after the first object was made: declare it in a package-level variable or in init")
 	case t.byName[op.info.name] != nil:
 		panic(op.info.where() + " is declared twice: give one of the two another name")
@@ -238,7 +238,7 @@ func (t *Type[T]) seal() {
 	if t.rules != nil {
 		return
 	}
-	t.settle()
+	t.completeOperations()
 	declared := make([]mailbox.Operation, len(t.ops))
 	names := make([]string, len(t.ops))
 	for i, op := range t.ops {
@@ -256,7 +256,7 @@ func (t *Type[T]) seal() {
 		declared = append(declared, op.info.rule())
 		names = append(names, op.info.name)
 	}
-	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.Exclusive(names...)}
+	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.NewExclusive(names...)}
 }
 
 // rule returns what the scheduler knows of the operation.
@@ -284,9 +284,9 @@ func (t *Type[T]) op(i int) *operation[T] {
 // bind connects the Queues and the Clock in the state of an object of type k, which is t or
 // derived from it. It returns the name of a type whose part of the state is
 // missing.
-func (t *Type[T]) bind(state *T, k *species, box *engine.Mailbox) (missing string) {
+func (t *Type[T]) bind(state *T, k *typeInfo, box *engine.Mailbox) (missing string) {
 	if q, ok := any(state).(interface {
-		bind(k *species, box *engine.Mailbox)
+		bind(k *typeInfo, box *engine.Mailbox)
 	}); ok {
 		q.bind(k, box)
 	}
@@ -309,43 +309,44 @@ func (t *Type[T]) stopClocks(state *T) {
 	}
 }
 
-// class is what the objects of one type in one system that have the same options
+// objectConfig is what the objects of one type in one system that have the same options
 // share. It is not changed once an object uses it.
-type class struct {
-	typ    *species
+type objectConfig struct {
+	typ    *typeInfo
 	system *actor.System
-	config engine.Config
+	engine engine.Config
 
-	filters []Interceptor // nil if there are none
-	audit   *Audit        // nil if guards and functions are trusted
-	around  bool          // there is something around bodies, or may be
-	claims  bool          // requests take up something of the conflict table's scopes
-	fits    bool          // there are filters, or claims
-	local   bool          // see LocalLifecycle
+	filters    []Interceptor // nil if there are none
+	audit      *Audit        // nil if guards and functions are trusted
+	around     bool          // there is something around bodies, or may be
+	footprints bool          // requests take up something of the conflict table's scopes
+	fits       bool          // there are filters, or footprints
+	local      bool          // see LocalLifecycle
 }
 
 // rule returns what the scheduler knows of an operation.
-func (c *class) rule(op int) *mailbox.Operation { return &c.config.Rules.Operations[op] }
+func (c *objectConfig) rule(op int) *mailbox.Operation { return &c.engine.Rules.Operations[op] }
 
-// classOf returns the class of objects with the given settings in a system. Those
+// configOf returns the configuration of objects with the given settings in a system. Those
 // with the type's defaults share it, unless each has a goroutine of its own.
-func (t *Type[T]) classOf(system *actor.System, s *settings) *class {
-	defaults := t.defaults
+func (t *Type[T]) configOf(system *actor.System, s *settings, version *[]Option) *objectConfig {
+	defaults := t.settingsIn(system, version)
 	defaults.place = nil // the one thing here that is each object's own
 	defaults.concurrent.On = s.concurrent.On
 	if *s == defaults && s.thread != dedicated {
-		return system.Shared(shared{&t.species, s.concurrent.On}, func() any { return t.newClass(system, s) }).(*class)
+		return system.Shared(shared{&t.typeInfo, s.concurrent.On, version}, func() any { return t.newConfig(system, s) }).(*objectConfig)
 	}
-	return t.newClass(system, s)
+	return t.newConfig(system, s)
 }
 
-// shared is the key of a class with the defaults of the type.
+// shared is the key of an objectConfig with the defaults of the type.
 type shared struct {
-	typ        *species
+	typ        *typeInfo
 	concurrent bool
+	version    *[]Option // of the defaults of the system
 }
 
-func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
+func (t *Type[T]) newConfig(system *actor.System, s *settings) *objectConfig {
 	rules := t.rules
 	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (mailbox.Bound{}) || s.checked || s.counted || s.concurrent.On {
 		changed := *rules
@@ -362,49 +363,49 @@ func (t *Type[T]) newClass(system *actor.System, s *settings) *class {
 		}
 		rules = &changed
 	}
-	c := &class{typ: &t.species, system: system, local: s.local, config: engine.Config{
+	c := &objectConfig{typ: &t.typeInfo, system: system, local: s.local, engine: engine.Config{
 		Rules: rules, Tag: t.tag, Workers: system.Workers(), HelpLimit: helpLimit, NoFastPath: s.noFastPath,
 		Views: s.order.views, Counted: s.counted, Timed: s.counted, Patience: s.patience, Unwanted: unwanted,
 	}}
 	if until := t.hidden.until.info.index; until < 64 {
-		c.config.Carried = until + 1
+		c.engine.Carried = until + 1
 	}
 	switch s.order.rank {
 	case byPriority:
-		c.config.Rank, c.config.Prioritised = engine.ByPriority, true
+		c.engine.Rank, c.engine.Prioritised = engine.ByPriority, true
 	case byDeadline:
-		c.config.Rank = engine.ByDeadline
+		c.engine.Rank = engine.ByDeadline
 	}
 	if rules.Policy != nil && rules.Policy.Fallible {
-		c.config.Failed = policyFailed
+		c.engine.Failed = policyFailed
 	}
 	if s.patience > 0 {
-		c.config.Overdue, c.config.Overlong = overdue(system.Logger()), overlong(system.Logger())
+		c.engine.Overdue, c.engine.Overlong = overdue(system.Logger()), overlong(system.Logger())
 	}
 	if s.concurrent.On {
-		c.config.Parallel = t.fan(&s.concurrent)
+		c.engine.Parallel = t.parallel(&s.concurrent)
 	}
 	if s.counted {
-		c.config.Tag = noTag // no request takes the way that counts nothing
+		c.engine.Tag = noTag // no request takes the way that counts nothing
 	}
 	if s.filters != nil {
-		c.filters, c.config.NoFastPath = *s.filters, true
+		c.filters, c.engine.NoFastPath = *s.filters, true
 	}
 	if s.audit != nil {
-		c.audit, c.config.NoFastPath = s.audit, true
+		c.audit, c.engine.NoFastPath = s.audit, true
 	}
-	c.claims = rules.Reentrant || len(rules.Conflicts.Scopes()) > 0
-	c.fits = c.filters != nil || c.claims
+	c.footprints = rules.Reentrant || len(rules.Conflicts.Scopes()) > 0
+	c.fits = c.filters != nil || c.footprints
 	c.around = c.filters != nil || c.audit != nil
 	switch s.thread {
 	case pooled:
-		c.config.Dispatcher = system.Workers()
+		c.engine.Dispatcher = system.Workers()
 	case dedicated:
-		c.config.Dispatcher = actor.NewDedicated()
+		c.engine.Dispatcher = actor.NewDedicated()
 	case given:
-		c.config.Dispatcher, c.config.Turn = engine.Lend(*s.dispatcher), turnOn(*s.dispatcher)
+		c.engine.Dispatcher, c.engine.Turn = engine.Lend(*s.dispatcher), turnOn(*s.dispatcher)
 	}
-	c.config.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.info.family })
+	c.engine.Prepare(func(i int) bool { op := t.op(i); return op.plain != nil && !op.info.family })
 	return c
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Dispatcher provides threads for objects. Its method Dispatch(Task) has the task run soon, on a
 // thread of the dispatcher, and does not wait for it. A program can have a dispatcher of its own:
-// see activeobject.On.
+// see activeobject.Dispatcher.
 type Dispatcher = engine.Dispatcher
 
 // Task is what a dispatcher's thread runs, by its method Run().

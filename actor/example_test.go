@@ -14,16 +14,16 @@ type lamp struct{ on bool }
 
 var (
 	lamps    = activeobject.NewType[lamp]("lamp")
-	lampPush = activeobject.Procedure(lamps, "push", activeobject.Get(func(l *lamp) bool { l.on = !l.on; return l.on }))
-	lampRead = activeobject.Entry(lamps, "read", activeobject.Get(func(*lamp) string { return "reading" })).
+	lampPush = activeobject.Procedure(lamps, "push", activeobject.Result(func(l *lamp) bool { l.on = !l.on; return l.on }))
+	lampRead = activeobject.Entry(lamps, "read", activeobject.Result(func(*lamp) string { return "reading" })).
 			When("light", func(l *lamp) bool { return l.on })
 )
 
 func ExampleSystem() {
 	system := actor.NewSystem()
-	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Named("desk lamp")))
+	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Name("desk lamp")))
 	ctx := context.Background()
-	reading := lampRead.Send(ctx, desk, activeobject.None{})
+	reading := lampRead.Send(ctx, desk, nil)
 	for _, snapshot := range system.Explain() {
 		fmt.Println(snapshot.Object, "has", len(snapshot.Waiting), "waiting")
 	}
@@ -43,12 +43,12 @@ func ExampleFuture() {
 	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
 
 	ctx := context.Background()
-	reading := lampRead.Send(ctx, desk, activeobject.None{})
+	reading := lampRead.Send(ctx, desk, nil)
 	short, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
 	_, err := reading.Await(short) // ends this wait only
 	fmt.Println(err)
-	lampPush.Call(ctx, desk, activeobject.None{})
+	lampPush.Call(ctx, desk, nil)
 	fmt.Println(reading.Await(ctx))
 	// Output:
 	// context deadline exceeded
@@ -61,16 +61,16 @@ func ExampleThen() {
 	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
 
 	ctx := context.Background()
-	reading := lampRead.Send(ctx, desk, activeobject.None{})
+	reading := lampRead.Send(ctx, desk, nil)
 	// What follows runs once the lamp is free again, so it may use it.
 	dark := actor.Then(reading, func(what string, err error) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		on, err := lampPush.Call(ctx, desk, activeobject.None{})
+		on, err := lampPush.Call(ctx, desk, nil)
 		return fmt.Sprintf("after %s the light is on: %t", what, on), err
 	})
-	lampPush.Call(ctx, desk, activeobject.None{})
+	lampPush.Call(ctx, desk, nil)
 	fmt.Println(dark.Await(ctx))
 	// Output: after reading the light is on: false <nil>
 }
@@ -79,14 +79,14 @@ func ExampleAll() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	desk := activeobject.Must(activeobject.New(system, lamps, &lamp{}))
-	hall := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Named("hall lamp")))
+	hall := activeobject.Must(activeobject.New(system, lamps, &lamp{}, activeobject.Name("hall lamp")))
 
 	ctx := context.Background()
 	both := actor.All(
-		lampRead.Send(ctx, desk, activeobject.None{}),
-		lampRead.Send(ctx, hall, activeobject.None{}),
+		lampRead.Send(ctx, desk, nil),
+		lampRead.Send(ctx, hall, nil),
 	)
-	lampPush.Call(ctx, desk, activeobject.None{})
+	lampPush.Call(ctx, desk, nil)
 	fmt.Println(both.Ready())
 	hall.Stop()
 	results, err := both.Await(ctx)
@@ -106,10 +106,10 @@ func ExampleFirst() {
 
 	ctx := context.Background()
 	somewhere := actor.First(
-		lampRead.Send(ctx, desk, activeobject.None{}),
-		lampRead.Send(ctx, hall, activeobject.None{}),
+		lampRead.Send(ctx, desk, nil),
+		lampRead.Send(ctx, hall, nil),
 	)
-	lampPush.Call(ctx, hall, activeobject.None{})
+	lampPush.Call(ctx, hall, nil)
 	fmt.Println(somewhere.Await(ctx))
 	// The other goes on waiting; so if it is not wanted, it is withdrawn.
 	fmt.Println(lampRead.Waiting(desk), "waits at the desk")

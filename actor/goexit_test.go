@@ -31,19 +31,19 @@ type tally struct{ n int }
 
 var (
 	tallies   = activeobject.NewType[tally]("tally")
-	tallyAdd  = activeobject.Procedure(tallies, "add", activeobject.Get(func(t *tally) int { t.n++; return t.n }))
+	tallyAdd  = activeobject.Procedure(tallies, "add", activeobject.Result(func(t *tally) int { t.n++; return t.n }))
 	tallySlow = activeobject.Procedure(tallies, "slow", func(t *tally, p pause) (int, error) { p.here(); t.n++; return t.n, nil })
-	tallyWait = activeobject.Entry(tallies, "wait", activeobject.Get(func(t *tally) int { return t.n })).
+	tallyWait = activeobject.Entry(tallies, "wait", activeobject.Result(func(t *tally) int { return t.n })).
 			When("exits", func(*tally) bool { runtime.Goexit(); return false })
 	tallyVisit = activeobject.ProcedureCtx(tallies, "visit", func(_ *tally, ctx context.Context, do func(context.Context)) (activeobject.None, error) {
 		do(ctx)
-		return activeobject.None{}, nil
+		return nil, nil
 	})
 	tallyOn = activeobject.Procedure(tallies, "on", func(_ *tally, s step) (int, error) {
 		s.here()
-		return tallyAdd.RequeueTo(s.to, activeobject.None{})
+		return tallyAdd.RequeueTo(s.to, nil)
 	})
-	tallyExit = activeobject.Procedure(tallies, "exit", activeobject.Do(func(*tally) { runtime.Goexit() }))
+	tallyExit = activeobject.Procedure(tallies, "exit", activeobject.Plain(func(*tally) { runtime.Goexit() }))
 )
 
 // A caller that has run its own request serves the requests behind it, and a body among these may
@@ -51,7 +51,7 @@ var (
 func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 	for name, options := range map[string][]activeobject.Option{
 		"plain":       nil,
-		"intercepted": {activeobject.Intercept(activeobject.Interceptor{})}, // at the object that it goes on to
+		"intercepted": {activeobject.Interceptors(activeobject.Interceptor{})}, // at the object that it goes on to
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t)
@@ -64,7 +64,7 @@ func TestABodyThatEndsAForeignGoroutineSpoilsNoRequestOfIt(t *testing.T) {
 				ended := make(chan struct{})
 				go func() { defer close(ended); do() }()
 				soon(t, p.entered)
-				exit := tallyExit.Send(background, o, activeobject.None{})
+				exit := tallyExit.Send(background, o, nil)
 				close(p.let)
 				_, err := exit.Await(background)
 				require.ErrorAs(t, err, new(*activeobject.ExitError))
@@ -118,10 +118,10 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 		returns bool
 	}{
 		"borrowed":                    {nil, false, false},
-		"borrowed, without fast path": {[]activeobject.Option{activeobject.WithoutFastPath()}, false, false},
+		"borrowed, without fast path": {[]activeobject.Option{activeobject.NoFastPath()}, false, false},
 		"borrowed, from inside":       {nil, true, true},
-		"pooled":                      {[]activeobject.Option{activeobject.Pooled()}, false, true},
-		"dedicated":                   {[]activeobject.Option{activeobject.Dedicated()}, false, true},
+		"pooled":                      {[]activeobject.Option{activeobject.PooledThreads()}, false, true},
+		"dedicated":                   {[]activeobject.Option{activeobject.DedicatedThread()}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t)
@@ -145,8 +145,8 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 				returned = true
 			}()
 			soon(t, p.entered)
-			exit := tallyExit.Send(background, o, activeobject.None{})
-			behind := tallyAdd.Send(background, o, activeobject.None{})
+			exit := tallyExit.Send(background, o, nil)
+			behind := tallyAdd.Send(background, o, nil)
 			close(p.let)
 			_, failed := exit.Await(background)
 			require.ErrorAs(t, failed, new(*activeobject.ExitError))
@@ -161,7 +161,7 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 			if way.returns {
 				require.Equal(t, 1, n)
 			}
-			after, failed = tallyAdd.Call(background, home, activeobject.None{})
+			after, failed = tallyAdd.Call(background, home, nil)
 			require.NoError(t, failed, "no body has been torn")
 			require.Equal(t, 1, after)
 			soon(t, o.Stop())
@@ -172,10 +172,10 @@ func TestGoexitInAServedBodyEndsOnlyTheServingCall(t *testing.T) {
 // A guard may end the goroutine of who sends a message. The reply says that it was the
 // guard, and so that the body has not run; and what nobody hears of is logged.
 func TestAGuardThatEndsAForeignGoroutineIsNamed(t *testing.T) {
-	for name, options := range map[string][]activeobject.Option{"plain": nil, "without fast path": {activeobject.WithoutFastPath()}, "pooled": {activeobject.Pooled()}} {
+	for name, options := range map[string][]activeobject.Option{"plain": nil, "without fast path": {activeobject.NoFastPath()}, "pooled": {activeobject.PooledThreads()}} {
 		t.Run(name, func(t *testing.T) {
 			var logged syncBuffer
-			s := newSystem(t, actor.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+			s := newSystem(t, actor.Logger(slog.New(slog.NewTextHandler(&logged, nil))))
 			o := activeobject.Must(activeobject.New(s, tallies, &tally{}, options...))
 			pid := o.PID()
 			replies := make(chan actor.Reply, 1)
@@ -190,9 +190,9 @@ func TestAGuardThatEndsAForeignGoroutineIsNamed(t *testing.T) {
 			require.Equal(t, "exits", guard.Guard)
 
 			ended := make(chan activeobject.None)
-			go func() { defer close(ended); tallyWait.Tell(background, o, activeobject.None{}) }()
+			go func() { defer close(ended); tallyWait.Tell(background, o, nil) }()
 			soon(t, ended)
-			_, err := tallyAdd.Call(background, o, activeobject.None{})
+			_, err := tallyAdd.Call(background, o, nil)
 			require.NoError(t, err)
 			<-o.Stop()
 			for !strings.Contains(logged.String(), "guard") {

@@ -40,7 +40,7 @@ var revisit func(context.Context, *activeobject.Object[span]) (string, error)
 
 func init() { // a body cannot name its own operation while that is being declared
 	revisit = func(ctx context.Context, o *activeobject.Object[span]) (string, error) {
-		return visit.Call(ctx, o, activeobject.None{})
+		return visit.Call(ctx, o, nil)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestTheHeaderOfAMessageReachesInterceptorsAndBodies(t *testing.T) {
 		state.next, err = activeobject.New(s, spans, inner)
 		require.NoError(t, err)
 		done := make(chan struct{}, 1)
-		o, err := activeobject.New(s, spans, state, activeobject.Intercept(activeobject.Interceptor{
+		o, err := activeobject.New(s, spans, state, activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 				state.note("queue", ctx)
 				return ctx, nil
@@ -80,7 +80,7 @@ func TestTheHeaderOfAMessageReachesInterceptorsAndBodies(t *testing.T) {
 			}},
 			{"", func() { s.Actors().Root.Send(o.PID(), invoke) }},
 			{"", func() {
-				v, err := visit.Call(background, o, activeobject.None{})
+				v, err := visit.Call(background, o, nil)
 				require.NoError(t, err)
 				require.Empty(t, v)
 			}},

@@ -21,9 +21,9 @@ func (p *peer) Stop(*actor.PID)                   {}
 func TestAnObjectMayRefuseToBeStoppedPoisonedOrWatchedFromOutside(t *testing.T) {
 	foreign, far := newForeign(t), &peer{}
 	foreign.ProcessRegistry.RegisterAddressResolver(func(pid *actor.PID) (proto.Process, bool) { return far, pid.Address == "far:1" })
-	s := newSystem(t, actor.On(foreign))
+	s := newSystem(t, actor.Actors(foreign))
 	for _, refuses := range []bool{false, true} {
-		options := []activeobject.Option{activeobject.Named("gate")}
+		options := []activeobject.Option{activeobject.Name("gate")}
 		if refuses {
 			options = append(options, activeobject.LocalLifecycle())
 		}
@@ -65,7 +65,7 @@ func TestAnObjectThatRefusesToBeStoppedFromOutsideIsStoppedFromInside(t *testing
 		failing := func(o *activeobject.Object[lock]) {
 			require.Error(t, o.Do(background, func(*lock) error { panic("failure") }))
 		}
-		stops := activeobject.Supervised(proto.NewOneForOneStrategy(0, 0, func(any) proto.Directive { return proto.StopDirective }))
+		stops := activeobject.Supervisor(proto.NewOneForOneStrategy(0, 0, func(any) proto.Directive { return proto.StopDirective }))
 		parent, err := activeobject.New(s, locks, &lock{})
 		require.NoError(t, err)
 		for name, c := range map[string]struct {
@@ -94,8 +94,8 @@ func TestAnObjectThatRefusesToBeStoppedFromOutsideIsStoppedFromInside(t *testing
 				require.Equal(t, o.PID().Id, soon(t, heard).Id)
 			}},
 			"its supervisor":           {stops, failing},
-			"a supervisor that panics": {activeobject.Supervised(&broken{}), failing},
-			"its parent":               {activeobject.Under(parent), func(*activeobject.Object[lock]) { parent.Stop() }},
+			"a supervisor that panics": {activeobject.Supervisor(&broken{}), failing},
+			"its parent":               {activeobject.Parent(parent), func(*activeobject.Object[lock]) { parent.Stop() }},
 		} {
 			t.Run(name, func(t *testing.T) {
 				options := []activeobject.Option{activeobject.LocalLifecycle()}

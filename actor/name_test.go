@@ -13,13 +13,13 @@ import (
 
 func TestANameThatCannotBeAnAddressIsRefusedBeforeAnythingIsMade(t *testing.T) {
 	homes(t, func(t *testing.T, s *actor.System) {
-		parent, err := activeobject.New(s, locks, &lock{}, activeobject.Named("the parent"))
+		parent, err := activeobject.New(s, locks, &lock{}, activeobject.Name("the parent"))
 		require.NoError(t, err)
 		for _, name := range []string{"a\x00b", "a\nb", "\x7f", "a\u0085b", "a/b", "/", "a\xffb", "$3", "$0", "future$1a", "guardian$+~"} {
 			for _, options := range [][]activeobject.Option{
-				{activeobject.Named(name)},
-				{activeobject.Named(name), activeobject.Supervised(proto.NewRestartingStrategy())},
-				{activeobject.Named(name), activeobject.Under(parent)},
+				{activeobject.Name(name)},
+				{activeobject.Name(name), activeobject.Supervisor(proto.NewRestartingStrategy())},
+				{activeobject.Name(name), activeobject.Parent(parent)},
 			} {
 				o, err := activeobject.NewFrom(s, locks, func() (*lock, error) {
 					t.Error("the factory is called")
@@ -38,10 +38,10 @@ func TestANameThatCannotBeAnAddressIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		_, err = parent.SpawnNamed(proto.PropsFromFunc(func(proto.Context) {}), "a/b")
 		require.ErrorIs(t, err, actor.ErrBadName)
 		for _, name := range []string{"café 7", "US$100", "$", "a$", "$a.b", "future$", "myfuture$1", `"\`} {
-			o, err := activeobject.New(s, locks, &lock{}, activeobject.Named(name))
+			o, err := activeobject.New(s, locks, &lock{}, activeobject.Name(name))
 			require.NoError(t, err)
 			require.Equal(t, name, o.PID().Id)
-			_, err = activeobject.New(s, locks, &lock{}, activeobject.Named(name))
+			_, err = activeobject.New(s, locks, &lock{}, activeobject.Name(name))
 			require.ErrorIs(t, err, proto.ErrNameExists)
 			require.NotErrorIs(t, err, actor.ErrBadName)
 		}
@@ -52,7 +52,7 @@ func TestANameThatCannotBeAnAddressIsRefusedBeforeAnythingIsMade(t *testing.T) {
 func TestAnAutomaticNameThatIsTakenIsPassedOver(t *testing.T) {
 	homes(t, func(t *testing.T, s *actor.System) {
 		root, registry := s.Actors().Root, s.Actors().ProcessRegistry
-		parent, err := activeobject.New(s, locks, &lock{}, activeobject.Named("parent"))
+		parent, err := activeobject.New(s, locks, &lock{}, activeobject.Name("parent"))
 		require.NoError(t, err)
 		last := registry.NextId()
 		digits := "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ~+"
@@ -71,7 +71,7 @@ func TestAnAutomaticNameThatIsTakenIsPassedOver(t *testing.T) {
 			return o
 		}
 		for _, o := range []*activeobject.Object[lock]{
-			make(), make(activeobject.Supervised(proto.NewRestartingStrategy())), make(activeobject.Under(parent)),
+			make(), make(activeobject.Supervisor(proto.NewRestartingStrategy())), make(activeobject.Parent(parent)),
 		} {
 			open, err := actor.Ask[bool](background, s, o.PID(), "set", true)
 			require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestThePIDOfAnyObjectCanBeSentTo(t *testing.T) {
 }
 
 func TestThePIDOfAnObjectOfAClosedSystemMakesNoActorSystem(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	o, err := activeobject.New(s, locks, &lock{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close(background))

@@ -7,6 +7,7 @@ import (
 
 	proto "github.com/asynkron/protoactor-go/actor"
 
+	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
@@ -56,14 +57,27 @@ func (s *System) Request(ctx context.Context, to *PID, message any) Future[any] 
 func Ask[R any](ctx context.Context, s *System, to *PID, operation string, argument any) (R, error) {
 	q := &invocation{Invoke: Invoke{Operation: operation, Argument: argument}}
 	q.envelope.Message = &q.Invoke
-	value, err := s.request(ctx, to, &q.outgoing).Await(ctx)
-	result, ok := value.(R)
-	if err == nil && !ok {
-		if want := reflect.TypeFor[R](); value != nil || want.Kind() != reflect.Interface {
-			err = &ResultError{Target: to, Operation: operation, Want: want.String(), Value: value}
+	return typed[R](to, operation)(s.request(ctx, to, &q.outgoing).Await(ctx))
+}
+
+// ResultOf returns the future of a reply whose value has to be an R. If it is not, the future
+// fails with *ResultError, which names the target and the operation.
+func ResultOf[R any](reply Future[any], to *PID, operation string) Future[R] {
+	return Then(reply, typed[R](to, operation))
+}
+
+// typed returns a function that makes the outcome of a request by message one of an R.
+func typed[R any](to *PID, operation string) func(value any, err error) (R, error) {
+	return func(value any, err error) (R, error) {
+		result, ok := value.(R)
+		if err == nil && !ok {
+			want := reflect.TypeFor[R]()
+			if mayBeNil := want.Kind() == reflect.Interface || want == reflect.TypeFor[guards.None](); value != nil || !mayBeNil {
+				err = &ResultError{Target: to, Operation: operation, Want: want.String(), Value: value}
+			}
 		}
+		return result, err
 	}
-	return result, err
 }
 
 // outgoing is the message that goes to the target of a request, with its envelope and sender. It
@@ -253,11 +267,17 @@ func (s *System) Answer(sender *PID, value any, err error) bool {
 	if r == nil {
 		return false
 	}
-	if err != nil {
-		value = nil
-	}
-	r.settle(value, err)
+	r.settle(replyValue(value, err), err)
 	return true
+}
+
+// replyValue returns what a reply carries of a result: nothing of one that has failed, or that is
+// None.
+func replyValue(value any, err error) any {
+	if _, none := value.(guards.None); none || err != nil {
+		return nil
+	}
+	return value
 }
 
 // Respond sends the result of a request that came by message to the sender, as a *Reply. If err is
@@ -269,8 +289,5 @@ func (s *System) Respond(sender *PID, value any, err error) {
 		return
 	}
 	defer func() { s.contain(recover()) }()
-	if err != nil {
-		value = nil
-	}
-	s.Tell(sender, &Reply{Value: value, Err: err})
+	s.Tell(sender, &Reply{Value: replyValue(value, err), Err: err})
 }

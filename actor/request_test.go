@@ -24,7 +24,7 @@ import (
 // newSystem returns a system that is closed when the test ends.
 func newSystem(t testing.TB, options ...actor.Option) *actor.System {
 	t.Helper()
-	s := actor.NewSystem(append([]actor.Option{actor.WithLogger(quiet)}, options...)...)
+	s := actor.NewSystem(append([]actor.Option{actor.Logger(quiet)}, options...)...)
 	t.Cleanup(func() { require.NoError(t, s.Close(background)) })
 	return s
 }
@@ -44,7 +44,7 @@ func newForeignUnclosed() *proto.ActorSystem {
 // homes runs a test on a system of its own and on one that is on somebody else's.
 func homes(t *testing.T, test func(t *testing.T, s *actor.System)) {
 	t.Run("own", func(t *testing.T) { test(t, newSystem(t)) })
-	t.Run("foreign", func(t *testing.T) { test(t, newSystem(t, actor.On(newForeign(t)))) })
+	t.Run("foreign", func(t *testing.T) { test(t, newSystem(t, actor.Actors(newForeign(t)))) })
 }
 
 // spawn makes a plain actor, which is stopped when the test ends.
@@ -299,7 +299,7 @@ func TestCloseFailsEveryRequestThatHasNoReply(t *testing.T) {
 }
 
 func TestARequestOfAClosedSystemMakesNoActorSystem(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	require.NoError(t, s.Close(background))
 	_, err := s.Request(background, proto.NewPID("nonhost", "a"), "?").Await(background)
 	require.Equal(t, actor.ErrClosed, err)
@@ -307,7 +307,7 @@ func TestARequestOfAClosedSystemMakesNoActorSystem(t *testing.T) {
 
 func TestCloseFailsTheRequestsOfItsOwnSystemOnly(t *testing.T) {
 	foreign := newForeign(t)
-	one, other := actor.NewSystem(actor.On(foreign)), newSystem(t, actor.On(foreign))
+	one, other := actor.NewSystem(actor.Actors(foreign)), newSystem(t, actor.Actors(foreign))
 	pid, senders := asks(t, other)
 	f, g := one.Request(background, pid, 1), other.Request(background, pid, 2)
 	require.NoError(t, one.Close(background))
@@ -330,12 +330,12 @@ func TestSystemsOnOneActorSystemMayComeAndGoAtTheSameTime(t *testing.T) {
 		}
 	}))
 	// The first one adds the resolver, and there is no lock for that.
-	newSystem(t, actor.On(foreign))
+	newSystem(t, actor.Actors(foreign))
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for range 20 {
-				s := actor.NewSystem(actor.On(foreign))
+				s := actor.NewSystem(actor.Actors(foreign))
 				if v, err := s.Request(background, echo, i).Await(background); v != i || err != nil {
 					t.Error(v, err)
 				}
@@ -393,7 +393,7 @@ func TestRepliesFindTheWayThoughOthersResolveEveryAddress(t *testing.T) {
 		taken.Add(1)
 		return foreign.DeadLetter, true
 	})
-	s := newSystem(t, actor.On(foreign))
+	s := newSystem(t, actor.Actors(foreign))
 	pid, senders := asks(t, s)
 	f := s.Request(background, pid, "?")
 	s.Tell(soon(t, senders), "reply")
@@ -484,7 +484,7 @@ func TestSlotsAreReleasedAfterManyRequests(t *testing.T) {
 
 func TestRequestsWorkInBubbles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := actor.NewSystem(actor.WithLogger(quiet))
+		s := actor.NewSystem(actor.Logger(quiet))
 		root := s.Actors().Root
 		slow := root.Spawn(proto.PropsFromFunc(func(ctx proto.Context) {
 			if d, ok := ctx.Message().(time.Duration); ok {
@@ -569,7 +569,7 @@ func TestAnActorGoesOnWhileItAsks(t *testing.T) {
 // sent the message has heard nothing of that.
 func TestAMessageThatIsWithdrawnByItsInterceptorIsAnswered(t *testing.T) {
 	s := newSystem(t)
-	o := activeobject.Must(activeobject.New(s, lamps, &lamp{}, activeobject.Intercept(activeobject.Interceptor{
+	o := activeobject.Must(activeobject.New(s, lamps, &lamp{}, activeobject.Interceptors(activeobject.Interceptor{
 		Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Millisecond, cancel)
@@ -588,15 +588,15 @@ type clerk struct{ n int }
 
 var (
 	clerks     = activeobject.NewType[clerk]("clerk")
-	clerkCount = activeobject.Procedure(clerks, "count", activeobject.Get(func(c *clerk) int { c.n++; return c.n }))
+	clerkCount = activeobject.Procedure(clerks, "count", activeobject.Result(func(c *clerk) int { c.n++; return c.n }))
 	clerkDo    = activeobject.ProcedureCtx(clerks, "do", func(_ *clerk, ctx context.Context, f func(context.Context) error) (activeobject.None, error) {
-		return activeobject.None{}, f(ctx)
+		return nil, f(ctx)
 	})
 )
 
 func TestACircleOfWaitingIsNamedThoughItGoesByMessage(t *testing.T) {
 	s := newSystem(t)
-	for _, options := range [][]activeobject.Option{nil, {activeobject.Pooled()}, {activeobject.Dedicated()}, {activeobject.Intercept(activeobject.Interceptor{})}} {
+	for _, options := range [][]activeobject.Option{nil, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}, {activeobject.Interceptors(activeobject.Interceptor{})}} {
 		for _, base := range []context.Context{background, t.Context()} { // one that cannot end, and one that can
 			state := &clerk{}
 			a := activeobject.Must(activeobject.New(s, clerks, state, options...))
@@ -626,7 +626,7 @@ func TestACircleOfWaitingIsNamedThoughItGoesByMessage(t *testing.T) {
 			answered := make(chan error, 1)
 			_, err = clerkDo.Call(base, a, func(ctx context.Context) error { // a asks b, which calls a
 				_, err := actor.Ask[activeobject.None](ctx, s, b.PID(), "do", func(ctx context.Context) error {
-					_, err := clerkCount.Call(ctx, a, activeobject.None{})
+					_, err := clerkCount.Call(ctx, a, nil)
 					answered <- err
 					return err
 				})

@@ -35,7 +35,7 @@ func (r *retiree) Stop() <-chan struct{}   { r.once.Do(func() { close(r.stopped)
 func (r *retiree) end() { r.system.Leave(&r.index); close(r.idle) }
 
 func TestShutdownRetiresOneAfterAnotherInReverseOrder(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	var members []*retiree
 	for range 20 {
 		members = append(members, newRetiree(t, s))
@@ -68,7 +68,7 @@ func TestShutdownRetiresOneAfterAnotherInReverseOrder(t *testing.T) {
 }
 
 func TestShutdownStopsWhatIsLeftWhenItsContextEnds(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	first, second := newRetiree(t, s), newRetiree(t, s)
 	ctx, cancel := context.WithCancel(background)
 	down := make(chan error, 1)
@@ -89,7 +89,7 @@ func TestShutdownStopsWhatIsLeftWhenItsContextEnds(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForShutdown(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	one := newRetiree(t, s)
 	down, closed := make(chan error, 1), make(chan error, 1)
 	go func() { down <- s.Shutdown(background) }()
@@ -103,7 +103,7 @@ func TestCloseDoesNotWaitForShutdown(t *testing.T) {
 
 func TestAnOutboxKeepsTheOrderAndSurvivesItsTasks(t *testing.T) {
 	var logged syncBuffer
-	s := actor.NewSystem(actor.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	s := actor.NewSystem(actor.Logger(slog.New(slog.NewTextHandler(&logged, nil))))
 	var b actor.Outbox
 	var mu sync.Mutex
 	var got []int
@@ -154,7 +154,7 @@ func (s *syncBuffer) String() string {
 // IsStopped can be asked.
 func TestASystemGoesOnWhenItsForeignActorSystemShutsDown(t *testing.T) {
 	foreign := newForeignUnclosed()
-	s := actor.NewSystem(actor.WithLogger(quiet), actor.On(foreign))
+	s := actor.NewSystem(actor.Logger(quiet), actor.Actors(foreign))
 	pid, senders := asks(t, s)
 	m := newMember(s)
 	require.NoError(t, s.Join(m, &m.index))
@@ -177,10 +177,10 @@ func TestABodyCannotWaitForTheEndOfItsOwnSystem(t *testing.T) {
 	type caller struct{}
 	callers := activeobject.NewType[caller]("caller")
 	do := activeobject.ProcedureCtx(callers, "do", func(_ *caller, ctx context.Context, f func(context.Context) error) (activeobject.None, error) {
-		return activeobject.None{}, f(ctx)
+		return nil, f(ctx)
 	})
-	s, other := actor.NewSystem(actor.WithLogger(quiet)), newSystem(t)
-	ours := activeobject.Must(activeobject.New(s, callers, &caller{}, activeobject.Named("ours")))
+	s, other := actor.NewSystem(actor.Logger(quiet)), newSystem(t)
+	ours := activeobject.Must(activeobject.New(s, callers, &caller{}, activeobject.Name("ours")))
 	theirs := activeobject.Must(activeobject.New(other, callers, &caller{}))
 	for _, end := range []func(context.Context) error{s.Close, s.Shutdown} {
 		_, err := do.Call(background, ours, end)
@@ -203,7 +203,7 @@ func TestCloseOfASystemThatIsOverSucceeds(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
 	cancel()
 	for range 100 {
-		s := actor.NewSystem(actor.WithLogger(quiet))
+		s := actor.NewSystem(actor.Logger(quiet))
 		m := newMember(s)
 		close(m.idle)
 		require.NoError(t, s.Join(m, &m.index))

@@ -199,9 +199,9 @@ func (e escalating) Children() []*PID { return e.adapter.childPIDs() }
 
 // Objects yields the objects of the system that had not ended when it was called, in
 // the order in which they were made.
-func (s *System) Objects() iter.Seq[Member] {
+func (s *System) Objects() iter.Seq[Object] {
 	members := s.present()
-	return func(yield func(Member) bool) {
+	return func(yield func(Object) bool) {
 		for _, m := range members {
 			if !yield(m) {
 				return

@@ -44,7 +44,7 @@ func TestAChildWithoutADecisionIsStopped(t *testing.T) {
 	for log, logger := range loggers {
 		for name, how := range map[string]func(){"panic": func() { panic("no idea") }, "exit": runtime.Goexit} {
 			t.Run(name+", "+log, func(t *testing.T) {
-				s := actor.NewSystem(actor.WithLogger(logger))
+				s := actor.NewSystem(actor.Logger(logger))
 				p := &parent{member: newMember(s)}
 				require.NoError(t, s.Join(p, &p.index))
 				close(p.idle)

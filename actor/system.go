@@ -31,6 +31,9 @@ type Invoke struct {
 	Operation string
 	// Argument is the operation's argument; nil if it takes none.
 	Argument any
+	// Try has the request refused, with an error that matches mailbox.ErrRefused, if it would
+	// have to wait: see activeobject.Operation.Try.
+	Try bool
 }
 
 // Reply is an object's answer to an Invoke.
@@ -71,16 +74,26 @@ type System struct {
 	repliesClosed bool                              // no more waiters; guarded by replies.mu
 }
 
-// Member is an object as its system sees it.
-type Member interface {
+// Object is a shared object whatever its type: an *activeobject.Object, or one that is
+// ready made.
+type Object interface {
+	// Name returns the name of the object.
+	Name() string
+	// TypeName returns the name of its type.
+	TypeName() string
+	// PID returns its address as an actor.
+	PID() *PID
+	// Explain returns what runs and what waits at the object, and why.
+	Explain() mailbox.Snapshot
+	// Stats returns the counts of its operations, in the order of their declaration.
+	Stats() []mailbox.Stats
+	// Close ends the object gently, and waits until it has ended and its name is free.
+	Close(ctx context.Context) error
 	// Stop ends the object and its actor; the channel is closed when the last
 	// body has returned.
 	Stop() <-chan struct{}
-	// Retire ends the object and its actor once what waits and can start has been
-	// served; the channel is closed when the last body has returned.
+	// Retire begins a Close; the channel is closed when the last body has returned.
 	Retire() <-chan struct{}
-	// Explain returns what runs and what waits at the object.
-	Explain() mailbox.Snapshot
 }
 
 // Option adjusts a System.
@@ -91,7 +104,7 @@ type Option func(*System)
 // addresses to it, for which protoactor has no lock; so the first Sluice system on it
 // must be made before any goroutine sends to other machines. With nil the system has one of its own,
 // as without the option, and shuts that down.
-func On(actors *proto.ActorSystem) Option {
+func Actors(actors *proto.ActorSystem) Option {
 	return func(s *System) { s.actors, s.foreign = actors, actors != nil }
 }
 
@@ -99,7 +112,7 @@ func On(actors *proto.ActorSystem) Option {
 // It logs panics of code that is not its own at ERROR, with the stack, and what
 // supervisors decide at WARN; both with the attributes object, operation and request. A
 // worker calls the handler, which may block or call objects: see Close.
-func WithLogger(logger *slog.Logger) Option {
+func Logger(logger *slog.Logger) Option {
 	return func(s *System) {
 		if s.logger = logger; logger == nil {
 			s.logger = slog.Default()
@@ -259,15 +272,15 @@ func (s *System) Full() bool {
 	return s.full
 }
 
-// member is a Member with the variable in which it keeps its index in System.members.
+// member is an Object with the variable in which it keeps its index in System.members.
 type member struct {
-	Member
+	Object
 	index *int
 }
 
 // Join makes an object a member, or fails with ErrClosed. What it keeps at place is the system's
 // until it leaves.
-func (s *System) Join(m Member, place *int) error {
+func (s *System) Join(m Object, place *int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.full {
@@ -304,17 +317,17 @@ func (s *System) Leave(place *int) {
 }
 
 // present returns the members in the order in which they were made.
-func (s *System) present() []Member {
+func (s *System) present() []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.membersLocked()
 }
 
-func (s *System) membersLocked() []Member {
-	members := make([]Member, 0, len(s.members)-s.left)
+func (s *System) membersLocked() []Object {
+	members := make([]Object, 0, len(s.members)-s.left)
 	for _, m := range s.members {
 		if m.index != nil {
-			members = append(members, m.Member)
+			members = append(members, m.Object)
 		}
 	}
 	return members

@@ -19,13 +19,14 @@ import (
 
 // member is an object as its system sees it.
 type member struct {
-	index   int
-	system  *actor.System
-	snap    mailbox.Snapshot
-	once    sync.Once
-	stopped chan struct{} // closed by Stop
-	idle    chan struct{} // closed when the last body has returned
-	got     chan any
+	actor.Object // nil: what is not asked for here
+	index        int
+	system       *actor.System
+	snap         mailbox.Snapshot
+	once         sync.Once
+	stopped      chan struct{} // closed by Stop
+	idle         chan struct{} // closed when the last body has returned
+	got          chan any
 }
 
 func newMember(s *actor.System) *member {
@@ -44,7 +45,7 @@ func (m *member) Stop() <-chan struct{} {
 }
 
 func TestCloseStopsAllMembersAndWaitsForTheirBodies(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	var members []*member
 	for range 5 {
 		m := newMember(s)
@@ -75,7 +76,7 @@ func TestCloseStopsAllMembersAndWaitsForTheirBodies(t *testing.T) {
 }
 
 func TestCloseEndsWithItsContext(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	m := newMember(s)
 	require.NoError(t, s.Join(m, &m.index))
 	over, cancel := context.WithCancel(background)
@@ -87,7 +88,7 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 }
 
 func TestCloseEndsWithItsContextThoughAWorkerIsBusy(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	entered, let := make(chan struct{}), make(chan struct{})
 	s.Workers().Dispatch(task(func() { close(entered); <-let }))
 	soon(t, entered)
@@ -108,7 +109,7 @@ func TestCloseEndsWithItsContextThoughAWorkerIsBusy(t *testing.T) {
 }
 
 func TestExplainLeavesOutIdleObjects(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	idle, busy := newMember(s), newMember(s)
 	busy.snap = mailbox.Snapshot{Object: "busy", Waiting: []mailbox.Waiting{{Operation: "op"}}}
 	require.NoError(t, s.Join(idle, &idle.index))
@@ -121,7 +122,7 @@ func TestExplainLeavesOutIdleObjects(t *testing.T) {
 }
 
 func TestMembersMayComeAndGoAtTheSameTime(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -144,7 +145,7 @@ func TestMembersMayComeAndGoAtTheSameTime(t *testing.T) {
 }
 
 func TestAnObjectBecomesAnActor(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	m := newMember(s)
 	pid, err := s.Spawn("name", m)
 	require.NoError(t, err)
@@ -181,7 +182,7 @@ func TestAnObjectBecomesAnActor(t *testing.T) {
 
 func TestAForeignActorSystemGoesOn(t *testing.T) {
 	foreign := proto.NewActorSystem(proto.WithLoggerFactory(func(*proto.ActorSystem) *slog.Logger { return quiet }))
-	s := actor.NewSystem(actor.On(foreign))
+	s := actor.NewSystem(actor.Actors(foreign))
 	require.Same(t, foreign, s.Actors())
 	require.NoError(t, s.Close(background))
 	require.False(t, foreign.IsStopped())
@@ -189,7 +190,7 @@ func TestAForeignActorSystemGoesOn(t *testing.T) {
 }
 
 func TestWithoutAForeignActorSystemThereIsOneOfItsOwn(t *testing.T) {
-	s := actor.NewSystem(actor.On(nil), actor.WithLogger(nil))
+	s := actor.NewSystem(actor.Actors(nil), actor.Logger(nil))
 	require.NotNil(t, s.Logger())
 	actors := s.Actors()
 	require.NoError(t, s.Close(background))
@@ -197,7 +198,7 @@ func TestWithoutAForeignActorSystemThereIsOneOfItsOwn(t *testing.T) {
 }
 
 func TestAnActorSystemThatIsMadeAfterTheEndIsOver(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	require.NoError(t, s.Close(background))
 	require.True(t, s.Actors().IsStopped(), "else it would never be shut down")
 	s.Tell(nil, "to nobody")
@@ -206,7 +207,7 @@ func TestAnActorSystemThatIsMadeAfterTheEndIsOver(t *testing.T) {
 }
 
 func TestAnActorSystemIsMadeOnce(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
+	s := actor.NewSystem(actor.Logger(quiet))
 	var all sync.WaitGroup
 	var got [8]*proto.ActorSystem
 	for i := range got {
@@ -231,8 +232,8 @@ func TestASettledFutureIsReady(t *testing.T) {
 }
 
 func TestObjectsAreThoseThatHaveNotLeft(t *testing.T) {
-	s := actor.NewSystem(actor.WithLogger(quiet))
-	var members []actor.Member
+	s := actor.NewSystem(actor.Logger(quiet))
+	var members []actor.Object
 	for range 5 {
 		m := newMember(s)
 		close(m.idle)

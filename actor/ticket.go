@@ -9,9 +9,9 @@ import (
 // result: the record that a waiting request needs is then reused, and nothing is allocated
 // for it. A ticket that is never awaited costs only its record.
 //
-// A copy is the same ticket: if the request had to wait, only one Await of all copies gets
-// the result. (A result that was available at once is in the Ticket itself, so each copy has
-// it.) The zero Ticket has the zero result and no error.
+// It is a value, and a copy is the same ticket: if the request had to wait, only one Await of all
+// copies gets the result. (A result that was available at once is in the Ticket itself, so that every Await
+// gets it.) The zero Ticket has the zero result and no error.
 type Ticket[R any] struct {
 	_ [0]func() // not to be compared
 	// A Ticket[int] is four words, like a Future[int]. Therefore err holds the record until
@@ -32,16 +32,14 @@ func Ticketed[R any](p *Pending) Ticket[R] {
 	return Ticket[R]{generation: generationOf(&p.tickets), err: requested{p}}
 }
 
-// Await waits for the result and takes it. Every other Await, at the same time or later,
-// fails with ErrAwaited. If ctx ends first, Await returns its error, the request goes on, and
+// Await waits for the result and takes it. If the request had to wait, every other Await, at the
+// same time or later, fails with ErrAwaited. If ctx ends first, Await returns its error, the request goes on, and
 // the ticket can be awaited again. The same holds if Await fails with *mailbox.DeadlockError,
 // because the request waits for an object that the caller is inside of.
-func (t *Ticket[R]) Await(ctx context.Context) (R, error) {
+func (t Ticket[R]) Await(ctx context.Context) (R, error) {
 	var none R
 	if t.generation == 0 {
-		result, err := t.result, t.err
-		t.result, t.err = none, ErrAwaited
-		return result, err
+		return t.result, t.err
 	}
 	p := t.err.(requested).pending
 	if err := p.awaitTicket(ctx, t.generation); err != nil {
@@ -70,7 +68,7 @@ func (p *Pending) awaitTicket(ctx context.Context, generation uint64) error {
 // true, the request never runs, and Await returns context.Canceled. If the request
 // runs or has ended, it reports false and changes nothing. It may be called while
 // another goroutine awaits the ticket.
-func (t *Ticket[R]) Withdraw() bool {
+func (t Ticket[R]) Withdraw() bool {
 	return t.generation != 0 && t.err.(requested).pending.withdrawTicket(t.generation)
 }
 

@@ -94,7 +94,7 @@ func TestAnObjectThatIsWatchedEndsAfterItsLastBody(t *testing.T) {
 
 func TestAWatchEndsWithItsSystem(t *testing.T) {
 	foreign := newForeign(t)
-	s, other := actor.NewSystem(actor.On(foreign)), newSystem(t, actor.On(foreign))
+	s, other := actor.NewSystem(actor.Actors(foreign)), newSystem(t, actor.Actors(foreign))
 	pid := foreign.Root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
 	ended, unwatch := s.Watch(pid)
 	longer, _ := other.Watch(pid)
@@ -147,13 +147,13 @@ func TestAForgedMessageEndsNoWatch(t *testing.T) {
 // of the watch, at the actor either.
 func TestAWatchMayBeginWhileItsSystemCloses(t *testing.T) {
 	foreign := newForeign(t)
-	held := newSystem(t, actor.On(foreign)) // the resolver is there
+	held := newSystem(t, actor.Actors(foreign)) // the resolver is there
 	for range 200 {
 		watchers := make(chan int, 1)
 		pid := foreign.Root.Spawn(proto.PropsFromFunc(func(proto.Context) {}, proto.WithMailbox(func() proto.Mailbox {
 			return &counting{Mailbox: proto.Unbounded()(), left: watchers}
 		})))
-		s := actor.NewSystem(actor.On(foreign), actor.WithLogger(quiet))
+		s := actor.NewSystem(actor.Actors(foreign), actor.Logger(quiet))
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {

@@ -36,7 +36,7 @@ var (
 	_ = activeobject.ProcedureCtx(locks, "hold", func(_ *lock, _ context.Context, h holding) (activeobject.None, error) {
 		close(h.entered)
 		<-h.let
-		return activeobject.None{}, nil
+		return nil, nil
 	})
 )
 
@@ -203,7 +203,7 @@ type family struct {
 }
 
 func newFamily(t *testing.T, phase byte) *family {
-	f := &family{t: t, s: actor.NewSystem(actor.On(network()), actor.WithLogger(quiet)), let: make(chan struct{})}
+	f := &family{t: t, s: actor.NewSystem(actor.Actors(network()), actor.Logger(quiet)), let: make(chan struct{})}
 	add := func(options ...activeobject.Option) *activeobject.Object[lock] {
 		o, err := activeobject.NewFrom(f.s, locks, func() (*lock, error) { return &lock{}, nil }, options...)
 		require.NoError(t, err)
@@ -213,9 +213,9 @@ func newFamily(t *testing.T, phase byte) *family {
 		f.ends = append(f.ends, ended)
 		return o
 	}
-	top := add(activeobject.Supervised(proto.NewRestartingStrategy()))
-	middle := add(activeobject.Under(top))
-	add(activeobject.Under(middle))
+	top := add(activeobject.Supervisor(proto.NewRestartingStrategy()))
+	middle := add(activeobject.Parent(top))
+	add(activeobject.Parent(middle))
 	child, err := middle.SpawnNamed(proto.PropsFromFunc(func(proto.Context) {}), "plain")
 	require.NoError(t, err)
 
@@ -391,8 +391,8 @@ func TestASystemMessageThatMakesNoSenseIsLogged(t *testing.T) {
 		defer mu.Unlock()
 		log.Write(b)
 	}), nil))
-	s := actor.NewSystem(actor.WithLogger(text))
-	o, err := activeobject.New(s, locks, &lock{}, activeobject.Named("gate"))
+	s := actor.NewSystem(actor.Logger(text))
+	o, err := activeobject.New(s, locks, &lock{}, activeobject.Name("gate"))
 	require.NoError(t, err)
 	process, _ := s.Actors().ProcessRegistry.Get(o.PID())
 	for _, m := range []any{&proto.Watch{}, &proto.Unwatch{}, &proto.Terminated{}, &proto.Failure{}} {

@@ -47,14 +47,14 @@ func ExampleAnd() {
 func ExampleOr() {
 	rich := guards.When("rich", func(a *account) bool { return a.balance > 1000 })
 	either := guards.Or(frozen, rich)
-	fmt.Println(either.Ask(&account{}, guards.None{}))
+	fmt.Println(either.Ask(&account{}, nil))
 	// Output: (frozen or rich)
 }
 
 // Readers may run beside each other, a writer runs alone.
 func ExampleTable() {
 	const deposit, balance = 0, 1
-	table := guards.Exclusive("deposit", "balance").Allow(balance, balance)
+	table := guards.NewExclusive("deposit", "balance").Allow(balance, balance)
 	fmt.Println(table.Between(deposit, balance), table.Between(balance, balance))
 	fmt.Print(table)
 	// Output:

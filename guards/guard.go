@@ -16,9 +16,13 @@ import (
 	"strings"
 )
 
-// None is the argument of an operation that takes none, and the result of one
-// that returns none.
-type None = struct{}
+// None is the argument of an operation that takes none, and the result of one that
+// returns none. Its only value is nil, so a call without an argument reads
+//
+//	n, err := balance.Call(ctx, savings, nil)
+type None *none
+
+type none struct{}
 
 // Guard is a named condition over the state of an object of type S and, if it
 // asks for it, over the argument A of the request that waits. A guard must be
@@ -189,11 +193,11 @@ func ask[S, A any](t *tree, s *S, a A) (falsePart string) {
 		case func(*S, A) bool:
 			ok = holds(s, a)
 		case func(*S, None) bool: // lifted by Over
-			ok = holds(s, None{})
+			ok = holds(s, nil)
 		case func(*S, A) string:
 			return holds(s, a)
 		case func(*S, None) string:
-			return holds(s, None{})
+			return holds(s, nil)
 		}
 		if ok {
 			return ""

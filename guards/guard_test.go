@@ -60,7 +60,7 @@ func TestAnswerIsTheNameOfTheFalsePart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &stock{}
 			require.Equal(t, c.name, c.guard.Name())
-			require.Equal(t, c.falsePart, c.guard.Ask(s, guards.None{}))
+			require.Equal(t, c.falsePart, c.guard.Ask(s, nil))
 			require.Equal(t, c.asked, s.asked, "each part is asked at most once, in order")
 		})
 	}
@@ -122,8 +122,8 @@ func TestGuardsAreValues(t *testing.T) {
 	parts := []guard{yes, no}
 	and, or := guards.And(parts...), guards.Or(parts...)
 	parts[0], parts[1] = no, maybe
-	require.Equal(t, "no", and.Ask(&stock{}, guards.None{}))
-	require.Empty(t, or.Ask(&stock{}, guards.None{}))
+	require.Equal(t, "no", and.Ask(&stock{}, nil))
+	require.Empty(t, or.Ask(&stock{}, nil))
 }
 
 func TestMisuseIsToldWithTheRemedy(t *testing.T) {

@@ -20,7 +20,7 @@ func (r region) bounds() (from, to int) { return r.from, r.to }
 func files() guards.Table {
 	name := func(f func(region) string, op string) guards.KeyOf { return guards.Key(guards.Name(op), f) }
 	one := func(region) string { return "one" }
-	return guards.Exclusive("open", "close", "write", "read", "move", "sync").
+	return guards.NewExclusive("open", "close", "write", "read", "move", "sync").
 		Compatible(guards.Name("read"), guards.Name("read")).
 		EqualKeys(name(one, "open"), name(one, "close")).
 		Overlapping(guards.Interval(guards.Name("write"), region.bounds), guards.Interval(guards.Name("read"), region.bounds)).
@@ -71,7 +71,7 @@ func indexOf(names []string, name string) int {
 // A pair of one operation is asked both ways round, so that the table stays symmetric.
 func TestAPredicateOfOneOperationIsSymmetric(t *testing.T) {
 	move := guards.Name("move")
-	table := guards.Exclusive("move").OnlyIf(guards.Pair(move, move, func(a, b int) bool { return a < b }))
+	table := guards.NewExclusive("move").OnlyIf(guards.Pair(move, move, func(a, b int) bool { return a < b }))
 	require.True(t, table.Clash(0, 1, 0, 2))
 	require.True(t, table.Clash(0, 2, 0, 1))
 	require.False(t, table.Clash(0, 1, 0, 1))
@@ -83,7 +83,7 @@ func TestTheLastScopeOfAPairCounts(t *testing.T) {
 	put, get := guards.Name("put"), guards.Name("get")
 	same := func(n int) int { return n }
 	none := func(int) (int, int) { return 0, 0 }
-	table := guards.Exclusive("put", "get").Compatible(get, get).EqualKeys(guards.Key(put, same), guards.Key(get, same))
+	table := guards.NewExclusive("put", "get").Compatible(get, get).EqualKeys(guards.Key(put, same), guards.Key(get, same))
 	require.Equal(t, []int{0, 0, -1}, []int{table.Within(0, 0), table.Within(0, 1), table.Within(1, 1)})
 	require.True(t, table.Narrowed(1))
 
@@ -120,7 +120,7 @@ func TestWrongScopesAreTold(t *testing.T) {
 	put, get := guards.Name("put"), guards.Name("get")
 	number := func(n int) int { return n }
 	word := func(int) string { return "" }
-	table := guards.Exclusive("put", "get").Group("all", put, get)
+	table := guards.NewExclusive("put", "get").Group("all", put, get)
 	for name, c := range map[string]struct {
 		wrong   guards.Table
 		problem string
@@ -152,12 +152,12 @@ func TestWrongScopesAreTold(t *testing.T) {
 // of; for Clash they conflict.
 func TestExtentsThatMakeNoSense(t *testing.T) {
 	put := guards.Name("put")
-	keyed := guards.Exclusive("put").EqualKeys(guards.Key(put, func(f float64) float64 { return f }))
+	keyed := guards.NewExclusive("put").EqualKeys(guards.Key(put, func(f float64) float64 { return f }))
 	_, err := keyed.Scopes()[0].Extent(0, math.NaN())
 	require.ErrorContains(t, err, "not equal to itself")
 	require.True(t, keyed.Clash(0, math.NaN(), 0, 1.0))
 
-	spread := guards.Exclusive("put").Overlapping(guards.Interval(put, region.bounds))
+	spread := guards.NewExclusive("put").Overlapping(guards.Interval(put, region.bounds))
 	_, err = spread.Scopes()[0].Extent(0, region{2, 1})
 	require.ErrorContains(t, err, "interval from 2 to 1 has no direction")
 	e, err := spread.Scopes()[0].Extent(0, region{1, 1})
@@ -168,7 +168,7 @@ func TestExtentsThatMakeNoSense(t *testing.T) {
 // A nil key is one like others: a request that has it conflicts with others that do.
 func TestNilKeysAreEqual(t *testing.T) {
 	put := guards.Name("put")
-	table := guards.Exclusive("put").EqualKeys(guards.Key(put, func(key any) any { return key }))
+	table := guards.NewExclusive("put").EqualKeys(guards.Key(put, func(key any) any { return key }))
 	require.NoError(t, table.Err())
 	require.True(t, table.Clash(0, nil, 0, nil))
 	require.False(t, table.Clash(0, nil, 0, 1))
@@ -181,7 +181,7 @@ func TestNilKeysAreEqual(t *testing.T) {
 // what was wrong first.
 func TestScopesOfWhatIsWrongAreRefused(t *testing.T) {
 	put, get := guards.Name("put"), guards.Name("get")
-	free := guards.Exclusive("put", "get")
+	free := guards.NewExclusive("put", "get")
 	id := func(n int) int { return n }
 	at := func(n int) (int, int) { return n, n + 1 }
 	for problem, table := range map[string]guards.Table{
@@ -200,7 +200,7 @@ func TestReplacedScopesAskNothing(t *testing.T) {
 	put, get, all := guards.Name("put"), guards.Name("get"), []string{"put", "get"}
 	wrong := func(int) int { panic("asked") }
 	id := func(n int) int { return n }
-	table := guards.Exclusive(all...).
+	table := guards.NewExclusive(all...).
 		EqualKeys(guards.Key(put, wrong), guards.Key(get, id)).
 		EqualKeys(guards.Key(put, id)).Exclusive(put).
 		Grown([]string{"clear"}, func(i, j int) bool { return true })

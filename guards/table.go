@@ -10,7 +10,7 @@ import (
 // Table says which operations conflict: two that do may not run at the same time. It
 // is symmetric by construction. A Table is a value: its methods return a changed copy.
 //
-//	table := guards.Free("deposit", "withdraw", "balance").
+//	table := guards.NewTable("deposit", "withdraw", "balance").
 //		Exclusive(guards.Name("deposit")).
 //		Conflict(guards.Name("balance"), guards.Name("withdraw"))
 //
@@ -58,9 +58,9 @@ func (e *TableError) Error() string {
 	return fmt.Sprintf("sluice: conflict table: %q %s", e.Name, e.Problem)
 }
 
-// Free returns the table in which no operation conflicts with any: conflicts are to be
+// NewTable returns the table in which no operation conflicts with any: conflicts are to be
 // declared.
-func Free(operations ...string) Table {
+func NewTable(operations ...string) Table {
 	t := Table{names: slices.Clone(operations), rows: make([]Set, len(operations)), within: make([][]int, len(operations))}
 	for i := range t.rows {
 		t.rows[i], t.within[i] = NewSet(len(operations)), make([]int, len(operations))
@@ -68,16 +68,16 @@ func Free(operations ...string) Table {
 	return t
 }
 
-// Exclusive returns the table in which every operation conflicts with every other and
+// NewExclusive returns the table in which every operation conflicts with every other and
 // with itself: one request at a time, as in an active object.
-func Exclusive(operations ...string) Table {
+func NewExclusive(operations ...string) Table {
 	return Where(operations, func(i, j int) bool { return true })
 }
 
 // Where returns the table in which the pairs of operations, by number, conflict of which the
 // function says so. It is asked once for each pair, with i at most j.
 func Where(operations []string, conflict func(i, j int) bool) Table {
-	t := Free(operations...)
+	t := NewTable(operations...)
 	for i := range operations {
 		for j := i; j < len(operations); j++ {
 			if conflict(i, j) {
@@ -93,7 +93,7 @@ func Where(operations []string, conflict func(i, j int) bool) Table {
 // decide about none of its conflicts, as others have replaced them: so nothing is asked about
 // it there.
 func (t Table) Grown(operations []string, conflict func(i, j int) bool) Table {
-	c := Free(append(t.Names(), operations...)...)
+	c := NewTable(append(t.Names(), operations...)...)
 	c.scopes, c.groups, c.err = slices.Clone(t.scopes), t.groups, t.err
 	for i := range c.scopes {
 		s := &c.scopes[i]

@@ -16,7 +16,7 @@ import (
 func TestTableIsSymmetricAndExclusiveByDefault(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 130).Draw(t, "operations") // more than one word's worth
-		table := guards.Exclusive(make([]string, n)...)
+		table := guards.NewExclusive(make([]string, n)...)
 		require.Equal(t, n, table.Len())
 		type pair [2]int
 		compatible := map[pair]bool{}
@@ -36,7 +36,7 @@ func TestTableIsSymmetricAndExclusiveByDefault(t *testing.T) {
 
 func TestTablesAreValues(t *testing.T) {
 	names := []string{"put", "get"}
-	exclusive := guards.Exclusive(names...)
+	exclusive := guards.NewExclusive(names...)
 	changed := exclusive.Allow(0, 1)
 	names[0] = "renamed"
 	require.True(t, exclusive.Between(0, 1))
@@ -47,7 +47,7 @@ func TestTablesAreValues(t *testing.T) {
 }
 
 func TestTableIsDrawnWithOneColumnPerOperation(t *testing.T) {
-	table := guards.Exclusive("append", "öffnen", "len").Allow(2, 2).Allow(0, 1)
+	table := guards.NewExclusive("append", "öffnen", "len").Allow(2, 2).Allow(0, 1)
 	require.Equal(t, strings.TrimPrefix(`
         append  öffnen  len
 append  •               •
@@ -55,8 +55,8 @@ append  •               •
 len     •       •
 `, "\n"), table.String())
 
-	require.Equal(t, "   a  b\na  •  •\nb  •  •\n", guards.Exclusive("a", "b").String())
-	require.Equal(t, "\n   •\n", guards.Exclusive("").String())
+	require.Equal(t, "   a  b\na  •  •\nb  •  •\n", guards.NewExclusive("a", "b").String())
+	require.Equal(t, "\n   •\n", guards.NewExclusive("").String())
 	require.Equal(t, "\n", guards.Table{}.String())
 }
 
@@ -66,7 +66,7 @@ func TestTheLastWordOnAPairCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e"}
 		group := map[string][]int{"low": {0, 1}, "odd": {1, 3}, "all": {0, 1, 2, 3, 4}}
-		table, want := guards.Free(names...), [5][5]bool{}
+		table, want := guards.NewTable(names...), [5][5]bool{}
 		for _, g := range []string{"low", "odd", "all"} {
 			var members []guards.Named
 			for _, i := range group[g] {
@@ -109,7 +109,7 @@ func TestTheLastWordOnAPairCounts(t *testing.T) {
 }
 
 func TestWhatNamesNothingIsTold(t *testing.T) {
-	table := guards.Free("put", "get")
+	table := guards.NewTable("put", "get")
 	put := guards.Name("put")
 	for name, c := range map[string]struct {
 		wrong guards.Table

@@ -33,7 +33,7 @@ var policies = []*mailbox.Policy{
 func crowd(n int, p *mailbox.Policy) (*mailbox.Scheduler, []*mailbox.Request) {
 	k := mailbox.New(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "work", Kind: mailbox.Procedure}, {Name: "stop", Kind: mailbox.Procedure}},
-		Conflicts:  guards.Exclusive("work", "stop"), Policy: p,
+		Conflicts:  guards.NewExclusive("work", "stop"), Policy: p,
 	}, always{})
 	all := make([]*mailbox.Request, n)
 	for i := range all {
@@ -95,7 +95,7 @@ func BenchmarkDeclaredOpening(b *testing.B) {
 					{Name: "wait", Kind: mailbox.Entry, Guard: "its turn", Looks: guards.AtArgument, Family: true, Opens: []int{0}},
 					{Name: "open", Kind: mailbox.Procedure, Opens: []int{0}},
 				},
-				Conflicts: guards.Exclusive("wait", "open"),
+				Conflicts: guards.NewExclusive("wait", "open"),
 			}, always{})
 			for i := range n {
 				k.Arrive(&mailbox.Request{Key: i})

@@ -33,7 +33,7 @@ func TestWhoFailsWhenHeIsBypassedIsToldBeforeAnybodyStarts(t *testing.T) {
 			{Name: "get", Kind: mailbox.Entry, Guard: "frail", Looks: guards.AtArgument},
 			{Name: "stop", Kind: mailbox.Procedure},
 		},
-		Conflicts: guards.Exclusive("get", "stop"),
+		Conflicts: guards.NewExclusive("get", "stop"),
 		Policy:    mailbox.LIFO,
 		MaxBypass: 2,
 	}, f)
@@ -72,7 +72,7 @@ func (c *counting) Clash(int, *mailbox.Request, *mailbox.Request) (bool, error) 
 // May can commit the caller to the start, as a selection does that is claimed. So it is asked
 // last: whatever has to be evaluated for the start has been by then, and cannot fail any more.
 func TestNothingIsEvaluatedBetweenMayAndTheStart(t *testing.T) {
-	exclusive := guards.Exclusive("get", "stop")
+	exclusive := guards.NewExclusive("get", "stop")
 	never := guards.Pair(guards.Name("get"), guards.Name("get"), func(a, b any) bool { return false })
 	for name, table := range map[string]guards.Table{"exclusive": exclusive, "by predicate": exclusive.OnlyIf(never)} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func (v *vague) answer() string {
 func TestATryStaysIfTheGuardOfSomebodyElseNeverReturns(t *testing.T) {
 	v := &vague{}
 	const wait, get, put, see, look = 0, 1, 2, 3, 4
-	table := guards.Exclusive("wait", "get", "put", "see", "look")
+	table := guards.NewExclusive("wait", "get", "put", "see", "look")
 	for _, pair := range [][2]int{{see, get}, {see, put}, {see, look}, {look, wait}, {look, get}} {
 		table = table.Allow(pair[0], pair[1])
 	}

@@ -17,7 +17,7 @@ func TestNobodyWaitsForWhatAnotherOneWaitsForUnlessThatIsAtItsBound(t *testing.T
 	const write, read = 0, 1
 	k := mailbox.New(&mailbox.Rules{
 		Operations:    []mailbox.Operation{{Name: "write"}, {Name: "read", Kind: mailbox.Function}},
-		Conflicts:     guards.Exclusive("write", "read").Allow(read, read),
+		Conflicts:     guards.NewExclusive("write", "read").Allow(read, read),
 		AllCompatible: true,
 		MaxBypass:     1,
 	}, always{})
@@ -70,7 +70,7 @@ func TestNoGuardIsEvaluatedForWhatComesAfterATry(t *testing.T) {
 		Operations: []mailbox.Operation{
 			{Name: "write", Kind: mailbox.Entry, Guard: "open"}, {Name: "read", Kind: mailbox.Function}, {Name: "change"},
 		},
-		Conflicts:     guards.Exclusive("write", "read", "change").Allow(read, read).Allow(read, write).Allow(read, change),
+		Conflicts:     guards.NewExclusive("write", "read", "change").Allow(read, read).Allow(read, write).Allow(read, change),
 		AllCompatible: true,
 		MaxBypass:     1,
 	}, failing{})

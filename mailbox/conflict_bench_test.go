@@ -24,10 +24,10 @@ func BenchmarkAdmissionBesideMany(b *testing.B) {
 		name  string
 		table guards.Table
 	}{
-		{"operations", guards.Exclusive("work").Compatible(work, work)},
-		{"keys", guards.Exclusive("work").EqualKeys(guards.Key(work, number))},
-		{"intervals", guards.Exclusive("work").Overlapping(guards.Interval(work, func(n int) (int, int) { return n, n + 1 }))},
-		{"predicate", guards.Exclusive("work").OnlyIf(guards.Pair(work, work, func(a, b int) bool { return a == b }))},
+		{"operations", guards.NewExclusive("work").Compatible(work, work)},
+		{"keys", guards.NewExclusive("work").EqualKeys(guards.Key(work, number))},
+		{"intervals", guards.NewExclusive("work").Overlapping(guards.Interval(work, func(n int) (int, int) { return n, n + 1 }))},
+		{"predicate", guards.NewExclusive("work").OnlyIf(guards.Pair(work, work, func(a, b int) bool { return a == b }))},
 	} {
 		for _, running := range []int{0, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/running=%d", scope.name, running), func(b *testing.B) {

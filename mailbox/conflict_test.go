@@ -89,7 +89,7 @@ func waits(t *testing.T, k *mailbox.Scheduler, r *mailbox.Request) *mailbox.Requ
 // that these have reached.
 func TestCallFromInsideIsNotRefusedForThoseItPasses(t *testing.T) {
 	s, k := newStrip(&mailbox.Rules{
-		Operations: []mailbox.Operation{{Name: "work"}}, Conflicts: guards.Exclusive("work"), Reentrant: true,
+		Operations: []mailbox.Operation{{Name: "work"}}, Conflicts: guards.NewExclusive("work"), Reentrant: true,
 		Bound: mailbox.Bound{Max: 1, Overflow: mailbox.Refuse},
 	})
 	outer := starts(t, k, s.request(0, stretch{}))
@@ -102,7 +102,7 @@ func TestCallFromInsideIsNotRefusedForThoseItPasses(t *testing.T) {
 func TestCallFromInsidePassesTheHeadOfItsLine(t *testing.T) {
 	s, k := newStrip(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "work"}, {Name: "enter", Kind: mailbox.Entry, Guard: "no rank", Looks: guards.AtArgument, HeadOfLine: true}},
-		Conflicts:  guards.Exclusive("work", "enter"), Reentrant: true,
+		Conflicts:  guards.NewExclusive("work", "enter"), Reentrant: true,
 	})
 	head := s.request(1, stretch{})
 	head.Rank = 1
@@ -126,7 +126,7 @@ func TestBypassAsksTheHeadOfALineOnly(t *testing.T) {
 			{Name: "work"},
 			{Name: "enter", Kind: mailbox.Entry, Guard: "no rank", Looks: guards.AtArgument, HeadOfLine: true},
 		},
-		Conflicts: guards.Exclusive("work", "enter").Overlapping(byBounds("enter")), MaxBypass: 2,
+		Conflicts: guards.NewExclusive("work", "enter").Overlapping(byBounds("enter")), MaxBypass: 2,
 	})
 	for rank := range int64(3) {
 		r := s.request(1, stretch{0, 1})
@@ -143,7 +143,7 @@ func TestBypassAsksTheHeadOfALineOnly(t *testing.T) {
 func TestInTheWayAreAllThatRequestsBeforeWaitFor(t *testing.T) {
 	rules := &mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "work"}, {Name: "enter", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtState}},
-		Conflicts:  guards.Exclusive("work", "enter").Overlapping(byBounds("work"), byBounds("enter")),
+		Conflicts:  guards.NewExclusive("work", "enter").Overlapping(byBounds("work"), byBounds("enter")),
 	}
 	for op, where := range map[int]mailbox.State{0: mailbox.StateEntry, 1: mailbox.StateAdmitted} {
 		s, k := newStrip(rules)
@@ -183,7 +183,7 @@ func TestWhatTheDoorFindsOutIsMadeUseOf(t *testing.T) {
 			{Name: "put"},
 			{Name: "get"},
 		},
-		Conflicts: guards.Free("enter", "put", "get").Conflict(enter, put, get).EqualKeys(key("enter"), key("put"), key("get")),
+		Conflicts: guards.NewTable("enter", "put", "get").Conflict(enter, put, get).EqualKeys(key("enter"), key("put"), key("get")),
 		Bound:     mailbox.Bound{Max: 2, Overflow: mailbox.Wait},
 	})
 	first := waits(t, k, s.request(0, stretch{1, 2})) // inside, closed
@@ -208,7 +208,7 @@ func TestWhoHasRunIsForgotten(t *testing.T) {
 	work := guards.Name("work")
 	s, k := newStrip(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "work"}},
-		Conflicts:  guards.Exclusive("work").OnlyIf(guards.Pair(work, work, overlap)),
+		Conflicts:  guards.NewExclusive("work").OnlyIf(guards.Pair(work, work, overlap)),
 	})
 	last := starts(t, k, s.request(0, stretch{0, 1}))
 	first := weak.Make(last.Claim)
@@ -231,7 +231,7 @@ func TestCursorVisitsThoseWhoPassOthersAtTheGate(t *testing.T) {
 	work := guards.Name("work")
 	s, k := newStrip(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "work", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtState}, {Name: "hold"}},
-		Conflicts:  guards.Exclusive("work", "hold").Overlapping(guards.Interval(work, bounds), byBounds("hold")),
+		Conflicts:  guards.NewExclusive("work", "hold").Overlapping(guards.Interval(work, bounds), byBounds("hold")),
 	})
 	starts(t, k, s.request(1, stretch{0, 1}))
 	all := []*mailbox.Request{
@@ -252,7 +252,7 @@ func TestCursorVisitsThoseWhoPassOthersAtTheGate(t *testing.T) {
 func TestWhoIsLetInLaterKeepsHisPlace(t *testing.T) {
 	s, k := newStrip(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "work"}, {Name: "hold"}, {Name: "stop"}},
-		Conflicts:  guards.Exclusive("work", "hold", "stop").Overlapping(byBounds("work"), byBounds("hold")),
+		Conflicts:  guards.NewExclusive("work", "hold", "stop").Overlapping(byBounds("work"), byBounds("hold")),
 	})
 	holds := starts(t, k, s.request(1, stretch{0, 1}))
 	first := waits(t, k, s.request(0, stretch{0, 3})) // conflicts with what runs
@@ -268,7 +268,7 @@ func TestWhoIsLetInLaterKeepsHisPlace(t *testing.T) {
 func TestWhoHasComeLaterIsNotInTheWay(t *testing.T) {
 	s, k := newStrip(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "work"}, {Name: "hold"}, {Name: "late", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtState}, {Name: "note"}},
-		Conflicts: guards.Exclusive("work", "hold", "late", "note").
+		Conflicts: guards.NewExclusive("work", "hold", "late", "note").
 			Overlapping(byBounds("work"), byBounds("hold"), byBounds("late")).
 			Compatible(guards.Name("note"), guards.Name("work"), guards.Name("hold")),
 	})

@@ -34,7 +34,7 @@ func shutFor(wait mailbox.Operation, n, bound int) (*mailbox.Scheduler, []*mailb
 	wait.Name, wait.Kind = "wait", mailbox.Entry
 	rules := &mailbox.Rules{
 		Operations: []mailbox.Operation{wait, {Name: "pass", Kind: mailbox.Procedure, Opens: wait.Opens}},
-		Conflicts:  guards.Exclusive("wait", "pass"),
+		Conflicts:  guards.NewExclusive("wait", "pass"),
 	}
 	if bound >= 0 {
 		rules.Bound = mailbox.Bound{Max: bound, Overflow: mailbox.Wait}
@@ -151,7 +151,7 @@ func TestRequestsAtTheDoorStartInOrderOfArrival(t *testing.T) {
 		object := &doorkeeper{}
 		k := mailbox.New(&mailbox.Rules{
 			Operations: []mailbox.Operation{wait, {Name: "pass", Kind: mailbox.Procedure, Opens: wait.Opens}},
-			Conflicts:  guards.Exclusive("wait", "pass"),
+			Conflicts:  guards.NewExclusive("wait", "pass"),
 			Bound:      mailbox.Bound{Max: 2, Overflow: mailbox.Wait},
 		}, object)
 		all := make([]*mailbox.Request, 20)

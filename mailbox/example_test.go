@@ -33,7 +33,7 @@ func ExampleScheduler() {
 			{Name: "put", Kind: mailbox.Entry, Guard: "not full"},
 			{Name: "get", Kind: mailbox.Entry, Guard: "not empty"},
 		},
-		Conflicts: guards.Exclusive("put", "get"),
+		Conflicts: guards.NewExclusive("put", "get"),
 	}, b)
 	next := func() *mailbox.Request {
 		r, err := k.Next()
@@ -83,7 +83,7 @@ func ExampleRefusedError() {
 			{Name: "put", Kind: mailbox.Entry, Guard: "not full"},
 			{Name: "get", Kind: mailbox.Entry, Guard: "not empty"},
 		},
-		Conflicts: guards.Exclusive("put", "get"),
+		Conflicts: guards.NewExclusive("put", "get"),
 	}, &buffer{})
 	k.Arrive(&mailbox.Request{Op: get, Try: true})
 	_, err := k.Next()

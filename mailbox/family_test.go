@@ -47,7 +47,7 @@ func newKeyed(open ...any) (*keyed, *mailbox.Rules) {
 			{Name: "change", Kind: mailbox.Procedure, Opens: []int{enter}},
 			{Name: "read", Kind: mailbox.Function},
 		},
-		Conflicts: guards.Exclusive("enter", "change", "read").Allow(read, read),
+		Conflicts: guards.NewExclusive("enter", "change", "read").Allow(read, read),
 	}
 }
 

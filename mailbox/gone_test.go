@@ -87,7 +87,7 @@ func TestNobodyIsLostIfSomebodyElsesCodeNeverReturns(t *testing.T) {
 				{Name: "family", Kind: mailbox.Entry, Guard: "open", Looks: looks, Family: true},
 				{Name: "change", Kind: mailbox.Procedure, Opens: []int{2}},
 			},
-			Conflicts: guards.Exclusive("state", "each", "family", "change"), Bound: bound,
+			Conflicts: guards.NewExclusive("state", "each", "family", "change"), Bound: bound,
 			MaxBypass: rapid.IntRange(0, 2).Draw(t, "max bypass"),
 		}
 		rules.Policy = []*mailbox.Policy{
@@ -159,7 +159,7 @@ func TestWhoStartsIsNotLostWithThePolicy(t *testing.T) {
 	g := &goner{goes: func() bool { return going }, open: func(int) bool { return true }}
 	g.k = mailbox.New(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "family", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtArgument, Family: true}},
-		Conflicts:  guards.Exclusive("family"),
+		Conflicts:  guards.NewExclusive("family"),
 		Policy:     &mailbox.Policy{Name: "user", Within: true, Fallible: true, Before: g.before},
 	}, g)
 	first, second, other := &mailbox.Request{Key: 0}, &mailbox.Request{Key: 0, Rank: 5}, &mailbox.Request{Key: 1, Rank: 3}

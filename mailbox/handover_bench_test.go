@@ -14,7 +14,7 @@ func BenchmarkHandOver(b *testing.B) {
 			{Name: "even", Kind: mailbox.Entry, Guard: "even", Looks: guards.AtState},
 			{Name: "odd", Kind: mailbox.Entry, Guard: "odd", Looks: guards.AtState},
 		},
-		Conflicts: guards.Exclusive("even", "odd"),
+		Conflicts: guards.NewExclusive("even", "odd"),
 	}, always{})
 	r := &mailbox.Request{}
 	for b.Loop() {

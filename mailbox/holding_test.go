@@ -29,7 +29,7 @@ func TestHoldingIsWhatHasToEndBefore(t *testing.T) {
 					{Name: "read", Kind: mailbox.Function},
 					{Name: "note", Kind: mailbox.Procedure},
 				},
-				Conflicts:     guards.Exclusive("enter", "change", "read", "note").Allow(read, read).Allow(enter, read).Allow(note, read).Allow(note, change),
+				Conflicts:     guards.NewExclusive("enter", "change", "read", "note").Allow(read, read).Allow(enter, read).Allow(note, read).Allow(note, change),
 				AllCompatible: c.allCompatible,
 			}
 			k := mailbox.New(rules, &gated{})

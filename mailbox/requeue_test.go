@@ -34,7 +34,7 @@ func TestRequestsThatComeTogetherGoThroughTheirRequeuesOneAfterAnother(t *testin
 		return ops, names
 	}
 	ops, names := operations()
-	exclusive := guards.Exclusive(names...)
+	exclusive := guards.NewExclusive(names...)
 	var same []guards.KeyOf
 	for _, name := range names {
 		same = append(same, guards.Key(guards.Name(name), func(int) int { return 0 }))
@@ -98,7 +98,7 @@ func TestOrderIsTheSameHoweverOftenARequestIsRequeued(t *testing.T) {
 				Operations: []mailbox.Operation{
 					{Name: "work", Kind: mailbox.Procedure}, entry("first"), entry("second"), entry("third"), {Name: "change", Kind: mailbox.Procedure},
 				},
-				Conflicts: guards.Exclusive("work", "first", "second", "third", "change"), Policy: policy,
+				Conflicts: guards.NewExclusive("work", "first", "second", "third", "change"), Policy: policy,
 			}, asker{nil, closed, closed, closed, nil})
 			inside, often := &mailbox.Request{Op: third}, &mailbox.Request{Op: work}
 			k.Arrive(inside)
@@ -137,7 +137,7 @@ func TestGuardOfAFunctionIsAskedOnceHoweverManyCome(t *testing.T) {
 			{Name: "write", Kind: mailbox.Procedure},
 			{Name: "read", Kind: mailbox.Function, Guard: "open", Looks: guards.AtState},
 		},
-		Conflicts: guards.Exclusive("write", "read").Allow(read, read),
+		Conflicts: guards.NewExclusive("write", "read").Allow(read, read),
 	}, asker{nil, func() bool { asked++; return true }})
 	writer := &mailbox.Request{Op: write}
 	k.Arrive(writer)

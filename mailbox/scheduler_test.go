@@ -35,7 +35,7 @@ func newGated(looks guards.Looks) (*gated, *mailbox.Scheduler) {
 			{Name: "change", Kind: mailbox.Procedure},
 			{Name: "read", Kind: mailbox.Function},
 		},
-		Conflicts: guards.Exclusive("enter", "change", "read").Allow(read, read),
+		Conflicts: guards.NewExclusive("enter", "change", "read").Allow(read, read),
 	}, g)
 }
 
@@ -104,7 +104,7 @@ func TestPassingThroughAllocatesNothing(t *testing.T) {
 
 func TestTableMustHaveOneRowPerOperation(t *testing.T) {
 	require.PanicsWithValue(t, "scheduler: a conflict table of 1 operations for an object of 2", func() {
-		mailbox.New(&mailbox.Rules{Operations: make([]mailbox.Operation, 2), Conflicts: guards.Exclusive("one")}, nil)
+		mailbox.New(&mailbox.Rules{Operations: make([]mailbox.Operation, 2), Conflicts: guards.NewExclusive("one")}, nil)
 	})
 }
 
@@ -182,7 +182,7 @@ func TestWhatWasNotAskedIsAsked(t *testing.T) {
 			{Name: "first", Kind: mailbox.Entry, Guard: "one", Looks: guards.AtState},
 			{Name: "second", Kind: mailbox.Entry, Guard: "two", Looks: guards.AtState},
 		},
-		Conflicts: guards.Exclusive("first", "second"),
+		Conflicts: guards.NewExclusive("first", "second"),
 	}, always{})
 	gone, waits := &mailbox.Request{}, &mailbox.Request{Op: 1}
 	require.True(t, k.Come(gone, "one"))
@@ -206,7 +206,7 @@ func TestRanIsBeginAndEnd(t *testing.T) {
 					{Name: "wait", Kind: mailbox.Entry, Guard: "its turn", Looks: guards.AtArgument, Family: true},
 					{Name: "open", Kind: mailbox.Procedure, Opens: opens},
 				},
-				Conflicts: guards.Exclusive("wait", "open"),
+				Conflicts: guards.NewExclusive("wait", "open"),
 				Log:       func(e mailbox.Event) { logs[i] = append(logs[i], e) },
 			}, always{})
 			open := func(_ int, open func(any)) { open(-1) }

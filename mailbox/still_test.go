@@ -38,7 +38,7 @@ func TestAnArrivalAtAnObjectAtRestOpensAGuardOverWaitingCounts(t *testing.T) {
 			{Name: "first", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtState | guards.AtWaiting},
 			{Name: "second", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtState},
 		},
-		Conflicts: guards.Exclusive("first", "second"),
+		Conflicts: guards.NewExclusive("first", "second"),
 	}, asker{func() bool { return k.Waiting(second) > 0 }, func() bool { return false }})
 	one, other := &mailbox.Request{Op: first}, &mailbox.Request{Op: second}
 	k.Arrive(one)
@@ -61,7 +61,7 @@ func TestAnArrivalBesideWhatRunsDoesNotPassWhoMayBeOpen(t *testing.T) {
 			{Name: "change", Kind: mailbox.Procedure},
 			{Name: "pass", Kind: mailbox.Procedure},
 		},
-		Conflicts: guards.Free("enter", "change", "pass").Conflict(guards.Name("enter"), guards.Name("change"), guards.Name("pass")),
+		Conflicts: guards.NewTable("enter", "change", "pass").Conflict(guards.Name("enter"), guards.Name("change"), guards.Name("pass")),
 	}, asker{func() bool { return open }, nil, nil})
 	waits, runs, late := &mailbox.Request{Op: enter}, &mailbox.Request{Op: change}, &mailbox.Request{Op: pass}
 	k.Arrive(waits)
@@ -83,7 +83,7 @@ func TestAnArrivalBesideWhatRunsDoesNotPassWhoMayBeOpen(t *testing.T) {
 func TestATryDoesNotStandInALine(t *testing.T) {
 	k := mailbox.New(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "enter", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtArgument, HeadOfLine: true}},
-		Conflicts:  guards.Exclusive("enter"),
+		Conflicts:  guards.NewExclusive("enter"),
 	}, asker{func() bool { return false }})
 	k.Arrive(&mailbox.Request{})
 	require.Nil(t, next(t, k))
@@ -112,7 +112,7 @@ func TestWhoComesOpensTheGuardOfWhoIsFirst(t *testing.T) {
 	p := &pair{}
 	p.k = mailbox.New(&mailbox.Rules{
 		Operations: []mailbox.Operation{{Name: "enter", Kind: mailbox.Entry, Guard: "two", Looks: guards.AtArgument | guards.AtWaiting, HeadOfLine: true}},
-		Conflicts:  guards.Exclusive("enter"),
+		Conflicts:  guards.NewExclusive("enter"),
 	}, p)
 	require.Nil(t, next(t, p.k))
 	first, second := &mailbox.Request{Key: 0}, &mailbox.Request{Key: 1}
@@ -131,7 +131,7 @@ func TestNoAnswerOutlivesTheLastWhoWaits(t *testing.T) {
 			{Name: "look", Kind: mailbox.Function, Guard: "open", Looks: guards.AtState},
 			{Name: "change", Kind: mailbox.Procedure},
 		},
-		Conflicts: guards.Exclusive("look", "change"),
+		Conflicts: guards.NewExclusive("look", "change"),
 		Log:       func(e mailbox.Event) { log = append(log, e.Kind) },
 	}, asker{func() bool { return open }, nil})
 	first, second := &mailbox.Request{}, &mailbox.Request{}

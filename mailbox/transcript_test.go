@@ -317,7 +317,7 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 			t.Fatalf("%s: no such rule %q", d.Pos, line)
 		}
 	}
-	s.rules.Conflicts = guards.Exclusive(names...)
+	s.rules.Conflicts = guards.NewExclusive(names...)
 	for _, change := range table {
 		change()
 	}

@@ -157,7 +157,7 @@ func (w *world) drawRules() {
 		}
 	}
 	rules.Check = len(families) > 0 && (w.mix.undeclared > 0 || w.src.choose(4, "check") == 3)
-	rules.Conflicts = guards.Exclusive(names...)
+	rules.Conflicts = guards.NewExclusive(names...)
 	table := w.src.choose(3, "table")
 	for i := range n {
 		for j := range i + 1 {

@@ -39,8 +39,8 @@ func (l *ledger) work() {
 
 var (
 	ledgers = activeobject.NewType[ledger]("ledger")
-	read    = activeobject.Function(ledgers, "read", activeobject.Get((*ledger).Read))
-	write   = activeobject.Procedure(ledgers, "write", activeobject.Do((*ledger).Write))
+	read    = activeobject.Function(ledgers, "read", activeobject.Result((*ledger).Read))
+	write   = activeobject.Procedure(ledgers, "write", activeobject.Plain((*ledger).Write))
 	audit   = activeobject.FunctionCtx(ledgers, "audit", func(l *ledger, _ context.Context, _ None) (int64, error) { return l.Read(), nil })
 	post    = activeobject.ProcedureCtx(ledgers, "post", func(l *ledger, _ context.Context, _ None) (None, error) { l.Write(); return none, nil })
 )
@@ -68,7 +68,7 @@ func spinFor(d time.Duration) int {
 }
 
 func benchSystem(b *testing.B) *actor.System {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	b.Cleanup(func() { _ = system.Close(background) })
 	return system
 }
@@ -222,7 +222,7 @@ func BenchmarkBodiesThatWait(b *testing.B) {
 	for _, reads := range []int{100, 99, 90} {
 		b.Run(fmt.Sprintf("reads=%d", reads), func(b *testing.B) {
 			system := benchSystem(b)
-			single := activeobject.Must(activeobject.New(system, ledgers, &ledger{wait: time.Millisecond}, activeobject.Dedicated()))
+			single := activeobject.Must(activeobject.New(system, ledgers, &ledger{wait: time.Millisecond}, activeobject.DedicatedThread()))
 			o := activeobject.Must(synchronizer.New(system, ledgers, &ledger{wait: time.Millisecond}))
 			var theirs, ours atomic.Int64
 			versus(b, 1000, mixed(object(single, false), 64, reads, &theirs), mixed(object(o, false), 64, reads, &ours))

@@ -16,7 +16,7 @@ import (
 )
 
 // Two chains of calls cross at two objects. In a circle they are only if their requests
-// conflict, or come behind somebody who conflicts.
+// conflict, or come behind a request that conflicts.
 func TestACircleOfWaitingIsFoundWhereRequestsConflictAndOnlyThere(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
@@ -58,11 +58,11 @@ func TestACircleOfWaitingIsFoundWhereRequestsConflictAndOnlyThere(t *testing.T) 
 			if one == nil {
 				one, two = two, one
 			}
-			require.NoError(t, two, "whose wait is drawn last ends the circle")
+			require.NoError(t, two, "the wait that is drawn last ends the circle")
 			require.ErrorAs(t, one, new(*activeobject.DeadlockError))
 			require.NoError(t, soon(t, writer))
 		})
-		t.Run("a guard that anybody may open", func(t *testing.T) {
+		t.Run("a guard that any request may open", func(t *testing.T) {
 			x, y := newRoom(t, s, rs, rs.free(), options...), newRoom(t, s, rs, rs.free().Compatible(rs.pass, rs.a), options...)
 			inside := make(chan None)
 			stays := call(rs.a, y, func(ctx context.Context) error { // in y, waits for x
@@ -91,8 +91,9 @@ func TestACircleOfWaitingIsFoundWhereRequestsConflictAndOnlyThere(t *testing.T) 
 	})
 }
 
-// aroundAWriter has a reader of x go on to have y, which the other has, who goes on to read x: behind
-// a writer, who waits for the reader, unless all start that are compatible. It returns what they get.
+// aroundAWriter has a reader of x call y, where the other request is inside, which in turn reads x:
+// behind a writer that waits for the reader, unless all compatible requests start. It returns what
+// the three get.
 func aroundAWriter(t *testing.T, s *actor.System, rs rooms, options ...activeobject.Option) (other, reader, writer <-chan error) {
 	t.Helper()
 	nothing := func(context.Context) error { return nil }
@@ -120,8 +121,8 @@ func aroundAWriter(t *testing.T, s *actor.System, rs rooms, options ...activeobj
 	return other, reader, writer
 }
 
-// Where all start that are compatible nobody waits behind a writer who waits for a reader.
-func TestWhereAllCompatibleStartAWriterWhoWaitsIsInNoCircle(t *testing.T) {
+// Where all compatible requests start, none waits behind a writer that waits for a reader.
+func TestWhereAllCompatibleStartAWriterThatWaitsIsInNoCircle(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		other, reader, writer := aroundAWriter(t, s, rs, append(options, synchronizer.AllCompatible())...)
@@ -131,9 +132,9 @@ func TestWhereAllCompatibleStartAWriterWhoWaitsIsInNoCircle(t *testing.T) {
 	})
 }
 
-// But with a bound he may come to be at it, and in the way of one who waits already: the circle
-// is closed by the start of another one, who waits for nobody.
-func TestACircleIsFoundThroughWhoHasComeToBeAtHisBound(t *testing.T) {
+// But with a bound on bypasses the writer may come to be at it, and then blocks a request that waits
+// already: the circle is closed by the start of another request, which waits for nothing.
+func TestACircleIsFoundThroughARequestThatHasComeToItsBound(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		nothing := func(context.Context) error { return nil }
@@ -155,7 +156,7 @@ func TestACircleIsFoundThroughWhoHasComeToBeAtHisBound(t *testing.T) {
 		})
 		soon(t, inside)
 		objecttest.Waiting(t, x, rs.pass, 1)
-		writer := call(rs.a, x, nothing) // waits for the reader, and is in nobody's way
+		writer := call(rs.a, x, nothing) // waits for the reader, and blocks no other request
 		objecttest.Waiting(t, x, rs.a, 1)
 		close(go1)
 		objecttest.Waiting(t, y, rs.a, 1)
@@ -173,7 +174,7 @@ func TestACircleIsFoundThroughWhoHasComeToBeAtHisBound(t *testing.T) {
 			require.ErrorAs(t, err, new(*activeobject.DeadlockError))
 			require.NoError(t, soon(t, reader))
 		case <-time.After(patience):
-			t.Fatal("nobody is told")
+			t.Fatal("no request fails")
 		}
 		require.NoError(t, soon(t, writer))
 	})
@@ -224,7 +225,7 @@ func TestACircleThroughAnyOfThoseInFrontIsFound(t *testing.T) {
 			circle, goes = r1, r2
 		}
 		deadlocked := func(err error) bool { return errors.As(err, new(*activeobject.DeadlockError)) }
-		first := soon(t, either(circle, f)) // whose wait is drawn last ends the circle
+		first := soon(t, either(circle, f)) // the wait that is drawn last ends the circle
 		require.True(t, first == nil || deadlocked(first), first)
 		close(go2)
 		require.NoError(t, soon(t, goes))
@@ -239,7 +240,7 @@ func TestACircleThroughAnyOfThoseInFrontIsFound(t *testing.T) {
 func TestARequeueThatComesBackIsRefused(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	nothing := func(context.Context) error { return nil }
-	o := newRoom(t, s, rs, rs.free(), activeobject.Named("o"))
+	o := newRoom(t, s, rs, rs.free(), activeobject.Name("o"))
 	typ := activeobject.NewType[room]("far")
 	back := activeobject.ProcedureCtx(typ, "back", func(*room, context.Context, None) (None, error) { return rs.b.RequeueTo(o, nothing) })
 	far := newRoomOf(t, s, typ, typ.Conflicts())
@@ -251,15 +252,15 @@ func TestARequeueThatComesBackIsRefused(t *testing.T) {
 }
 
 // A request that waits for its guard alone does not wait for those that come behind it.
-func TestWhoWaitsForItsGuardIsNotHeldUpByThoseBehind(t *testing.T) {
+func TestARequestThatWaitsForItsGuardIsNotHeldUpByThoseBehind(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	nothing := func(context.Context) error { return nil }
 	typ := activeobject.NewType[room]("o")
-	pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*room) {})).When("open", (*room).isOpen)
-	other := activeobject.Entry(typ, "other", activeobject.Do(func(*room) {})).When("never", func(*room) bool { return false })
+	pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*room) {})).When("open", (*room).isOpen)
+	other := activeobject.Entry(typ, "other", activeobject.Plain(func(*room) {})).When("never", func(*room) bool { return false })
 	stay := activeobject.ProcedureCtx(typ, "stay", visit)
-	set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *room, open bool) { r.open = open }))
-	// stay keeps other out, but not pass, and not who opens that.
+	set := activeobject.Procedure(typ, "set", activeobject.Arg(func(r *room, open bool) { r.open = open }))
+	// stay keeps other out, but neither pass nor set, which opens that.
 	o := newRoomOf(t, s, typ, typ.Conflicts().Compatible(set, stay, other).Compatible(stay, pass))
 	p := newRoom(t, s, rs, rs.Conflicts())
 	f := call(rs.a, p, func(ctx context.Context) error {
@@ -289,7 +290,7 @@ func TestARestartThatClosesACircleEndsAWaitInIt(t *testing.T) {
 		rs := newRooms()
 		o, err := synchronizer.NewFrom(s, rs.Type, func() (*room, error) { return &room{}, nil },
 			append(options, synchronizer.Conflicts(rs.free().Compatible(rs.pass, rs.a, rs.b)),
-				activeobject.Supervised(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
+				activeobject.Supervisor(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
 		require.NoError(t, err)
 		waits := call(rs.a, o, func(ctx context.Context) error {
 			_, err := rs.pass.Send(background, o, none).Await(ctx)
@@ -311,7 +312,7 @@ func TestARequeueThatClosesACircleEndsAWaitInIt(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		typ := activeobject.NewType[room]("room")
 		a := activeobject.ProcedureCtx(typ, "a", visit)
-		c := activeobject.Procedure(typ, "c", activeobject.Do(func(*room) {}))
+		c := activeobject.Procedure(typ, "c", activeobject.Plain(func(*room) {}))
 		first := activeobject.ProcedureCtx(typ, "first", func(_ *room, _ context.Context, on chan None) (None, error) {
 			<-on
 			return c.Requeue(none)
@@ -334,9 +335,9 @@ func TestARequeueThatClosesACircleEndsAWaitInIt(t *testing.T) {
 	})
 }
 
-// A request conflicts with two that run, by a condition, which is asked about them one after
-// the other: of the second it turns out only when the first has ended that it waits for who
-// asks for the request.
+// A request conflicts with two that run, by a condition, which is evaluated for them one after
+// the other. Only when the first has ended does it turn out that the second conflicts too, which
+// waits for the caller of the request.
 func TestACircleThatAConditionFindsOutLaterEndsAWaitInIt(t *testing.T) {
 	hs := newHalls()
 	table := hs.scopes()["predicate"]
@@ -368,7 +369,7 @@ func TestACircleThatAConditionFindsOutLaterEndsAWaitInIt(t *testing.T) {
 	})
 }
 
-// A request waits for others that wait for different ones: all of these are in its way.
+// A request waits for others that wait for different ones: all of these block it.
 func TestACircleThroughAnyOfThoseThatComeBeforeIsFound(t *testing.T) {
 	hs := newHalls()
 	table := hs.scopes()["intervals"]
@@ -419,8 +420,7 @@ func TestACircleThroughAnyOfThoseThatComeBeforeIsFound(t *testing.T) {
 	})
 }
 
-// oneIsTold: of two waits that close a circle that of the one or of the other ends, depending
-// on who comes last.
+// oneIsTold checks that one of two waits that close a circle ends: the one that comes last.
 func oneIsTold(t *testing.T, a, b <-chan error) {
 	t.Helper()
 	first, second := soon(t, a), soon(t, b)

@@ -9,9 +9,10 @@
 //	)
 //
 //	savings, err := synchronizer.New(system, accounts, &Account{})
-//	now, err := balance.Call(ctx, savings, activeobject.None{}) // beside other calls of balance
+//	now, err := balance.Call(ctx, savings, nil) // beside other calls of balance
 //
-// The five phases of the text:
+// The five phases of the pattern (E. Grasso, "Synchronizer: an Object Behavioral Pattern for
+// Concurrent Programming", 1996; here "the text"):
 //
 //	client proxy ─► request ─► waiting queue ─► scheduler ─► running queue ─► result
 //	 (Operation)    (Call,         │      guards · conflict table     │  each on a thread
@@ -36,16 +37,16 @@
 //
 // Conflicts can be narrowed to requests whose arguments overlap: by equal keys, by intervals
 // that have a point in common, or by a condition on both arguments (guards.Scope). How many
-// run is no matter for keys, takes a logarithm for intervals, and costs a question each for a
+// run makes no difference for keys, costs a logarithm for intervals, and one evaluation each for a
 // condition:
 //
 //	table := store.Conflicts().EqualKeys(guards.Key(put, Put.Key), guards.Key(get, key))
 //
-// Of an operation in a scope each request is considered by itself, where of others the first
-// stands for all: so among very many that wait a decision takes longer.
+// In a scope each waiting request is considered by itself; elsewhere the first of an operation is
+// considered for all of them. So with very many waiting requests in a scope a decision takes longer.
 //
 // The runtime keeps apart what the table says, and nothing else: two bodies that are
-// declared compatible must be safe beside each other. A guard is asked while nothing runs
+// declared compatible must be safe beside each other. A guard is evaluated while nothing runs
 // that conflicts with its own operation; so what it reads is protected by that row of the
 // table, and whatever can close it must conflict with it. Whether a table is right can be
 // tried: by the package conflicttest.
@@ -53,12 +54,12 @@
 // # Threads
 //
 // Whose thread runs a request that starts is a choice, as in the text: that of the caller
-// who waits for it, which is the default and the cheapest; one of its own (Spawned); one of
-// a pool (On), which many objects can share; or that of a worker actor, a child of the
-// object's (Actors). A body that takes no context may also be run by another caller, who
-// would have to wait for its end: he runs what has been let in and has not begun. The end of his
-// context is seen after that. A Try that would have to wait for a thread, or for a Limit, is
-// refused.
+// that waits for it, which is the default and the cheapest; one of its own (Goroutines); one of
+// a pool (Workers), which many objects can share; or that of a worker actor, a child of the
+// object's (Actors). A body that takes no context may also be run by a helper: another caller,
+// whose own request the body blocks. It runs bodies that have been granted and have not begun, and
+// notices the end of its own context only after that. A Try that would have to wait for a thread,
+// or for a Limit, is refused.
 //
 // # The monitor
 //
@@ -66,19 +67,16 @@
 // the thread-per-request model, to compare with. It costs a thread for each request that
 // waits, and a pool of them can stand still, which Explain says:
 //
-//	slots, err := synchronizer.New(system, buffers, &Buffer{}, synchronizer.Monitor(), synchronizer.On(pool))
+//	slots, err := synchronizer.New(system, buffers, &Buffer{}, synchronizer.Monitor(), synchronizer.Workers(pool))
 //
 // # What is different from an active object
 //
 // A call that comes back to an object that it is inside of is refused with a
 // *DeadlockError, also where it would be compatible; by a requeue likewise. With
-// AllowReentrant it is let in as compatible with its own chain. Of the cases of a Select one
+// Reentrant it is let in as compatible with its own chain. Of the cases of a Select one
 // may come back, if it is compatible.
 //
 // A body may wait for a request that was sent to its own object, as long as that can run
 // beside it. If that changes (the object is restarted, the request requeued, another one
 // preferred), the wait ends with *DeadlockError.
-//
-// The pattern is Ennio Grasso's, "Synchronizer: an Object Behavioral Pattern for Concurrent
-// Programming" (1996).
 package synchronizer

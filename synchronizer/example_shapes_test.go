@@ -21,15 +21,15 @@ func (s Scheduled) Deposit(ctx context.Context, l int64) error {
 }
 
 func (s Scheduled) Balance(ctx context.Context) (int64, error) {
-	return balance.Call(ctx, s.Object, activeobject.None{})
+	return balance.Call(ctx, s.Object, nil)
 }
 
 func Example_inheritance() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
-	savings := Scheduled{activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Named("savings")))}
+	savings := Scheduled{activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Name("savings")))}
 	savings.Deposit(ctx, 100)
 	fmt.Println(savings.Balance(ctx))
 	fmt.Println(savings.Name(), "has", len(savings.Explain().Waiting), "waiting")
@@ -59,11 +59,11 @@ func (d *Delegating) Deposit(ctx context.Context, l int64) error {
 }
 
 func (d *Delegating) Balance(ctx context.Context) (int64, error) {
-	return d.balance.Call(ctx, activeobject.None{})
+	return d.balance.Call(ctx, nil)
 }
 
 func Example_delegation() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
@@ -82,7 +82,7 @@ func Example_delegation() {
 // the same at an object that fans out by a table, at one without a table, which goes by the
 // declaration, and at an active object, which has one request at a time.
 func Example_withoutATable() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
@@ -94,7 +94,7 @@ func Example_withoutATable() {
 	} {
 		deposit.Call(ctx, account, 100)
 		withdraw.Call(ctx, account, 30)
-		fmt.Println(balance.Call(ctx, account, activeobject.None{}))
+		fmt.Println(balance.Call(ctx, account, nil))
 	}
 	// Output:
 	// 70 <nil>

@@ -21,15 +21,15 @@ func (a *Account) Balance() int64      { return a.x }
 
 var (
 	accounts = activeobject.NewType[Account]("account")
-	deposit  = activeobject.Procedure(accounts, "deposit", activeobject.Put((*Account).Deposit))
-	withdraw = activeobject.Entry(accounts, "withdraw", activeobject.Put((*Account).Withdraw)).WhenArg("covered", (*Account).Covers)
-	balance  = activeobject.Function(accounts, "balance", activeobject.Get((*Account).Balance))
+	deposit  = activeobject.Procedure(accounts, "deposit", activeobject.Arg((*Account).Deposit))
+	withdraw = activeobject.Entry(accounts, "withdraw", activeobject.Arg((*Account).Withdraw)).WhenArg("covered", (*Account).Covers)
+	balance  = activeobject.Function(accounts, "balance", activeobject.Result((*Account).Balance))
 )
 
 func Example() {
 	// The declaration is that of an active object. What changes is how many requests run
 	// at once: here, all balances; and a deposit or a withdrawal alone.
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	savings, err := synchronizer.New(system, accounts, &Account{})
 	if err != nil {
@@ -40,7 +40,7 @@ func Example() {
 	paid := withdraw.Send(ctx, savings, 30) // waits until it is covered
 	deposit.Call(ctx, savings, 100)
 	paid.Await(ctx)
-	fmt.Println(balance.Call(ctx, savings, activeobject.None{}))
+	fmt.Println(balance.Call(ctx, savings, nil))
 	fmt.Print(accounts.Conflicts())
 	// Output:
 	// 70 <nil>
@@ -52,11 +52,11 @@ func Example() {
 
 // The table of the text, declared as there: from one without conflicts.
 func ExampleConflicts() {
-	table := guards.Free(accounts.Operations()...).
+	table := guards.NewTable(accounts.Operations()...).
 		Exclusive(deposit, withdraw).
 		Conflict(balance, deposit, withdraw)
 
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	_, err := synchronizer.New(system, accounts, &Account{}, synchronizer.Conflicts(table))
 	fmt.Println(err)
@@ -69,8 +69,8 @@ func ExampleConflicts() {
 }
 
 // Three objects share two threads.
-func ExampleOn() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+func ExampleWorkers() {
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	pool, err := synchronizer.NewPool(system, 2)
 	if err != nil {
@@ -79,11 +79,11 @@ func ExampleOn() {
 	}
 	var all []*activeobject.Object[Account]
 	for range 3 {
-		all = append(all, activeobject.Must(synchronizer.New(system, accounts, &Account{x: 10}, synchronizer.On(pool))))
+		all = append(all, activeobject.Must(synchronizer.New(system, accounts, &Account{x: 10}, synchronizer.Workers(pool))))
 	}
 	sum := int64(0)
 	for _, a := range all {
-		x, _ := balance.Call(context.Background(), a, activeobject.None{})
+		x, _ := balance.Call(context.Background(), a, nil)
 		sum += x
 	}
 	fmt.Println(sum)
@@ -102,25 +102,25 @@ func ExampleNew_circle() {
 		}
 		return report.Call(ctx, other, nil)
 	})
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
-	north := activeobject.Must(synchronizer.New(system, branches, &branch{}, activeobject.Named("north")))
+	north := activeobject.Must(synchronizer.New(system, branches, &branch{}, activeobject.Name("north")))
 	_, err := report.Call(context.Background(), north, north)
 	fmt.Println(errors.As(err, new(*activeobject.DeadlockError)), err)
 	// Output: true sluice: deadlock: north.report waits for north.report
 }
 
-// Readers pass a writer who waits for another reader, as in the text; here, no more than one.
+// Readers pass a writer that waits for another reader, as in the text; here, no more than one.
 func ExampleAllCompatible() {
 	type page struct{}
 	pages := activeobject.NewType[page]("page")
 	read := activeobject.FunctionCtx(pages, "read", func(_ *page, ctx context.Context, turn func()) (activeobject.None, error) {
 		turn()
-		return activeobject.None{}, nil
+		return nil, nil
 	})
-	write := activeobject.Procedure(pages, "write", activeobject.Do(func(*page) {}))
+	write := activeobject.Procedure(pages, "write", activeobject.Plain(func(*page) {}))
 
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	notes := activeobject.Must(synchronizer.New(system, pages, &page{}, synchronizer.AllCompatible(), activeobject.MaxBypass(1)))
 	ctx := context.Background()
@@ -128,7 +128,7 @@ func ExampleAllCompatible() {
 	stay := func() { begun <- true; <-end }
 	first := read.Send(ctx, notes, stay)
 	<-begun
-	written := write.Send(ctx, notes, activeobject.None{})
+	written := write.Send(ctx, notes, nil)
 	second := read.Send(ctx, notes, stay)
 	<-begun // it has passed the writer
 	third := read.Send(ctx, notes, func() {})
@@ -146,11 +146,11 @@ func ExampleAllCompatible() {
 
 // Requests run in worker actors, which are children of the object's.
 func ExampleActors() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
-	savings := activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Named("savings"), synchronizer.Actors(2)))
+	savings := activeobject.Must(synchronizer.New(system, accounts, &Account{}, activeobject.Name("savings"), synchronizer.Actors(2)))
 	deposit.Call(context.Background(), savings, 100)
-	fmt.Println(balance.Call(context.Background(), savings, activeobject.None{}))
+	fmt.Println(balance.Call(context.Background(), savings, nil))
 	_, lives := system.Actors().ProcessRegistry.GetLocal("savings/worker-1")
 	fmt.Println(lives)
 	// Output:
@@ -158,17 +158,17 @@ func ExampleActors() {
 	// true
 }
 
-// In the thread-per-request model who waits holds a thread. Here there is one, and who could
-// open the guard has none.
+// In the thread-per-request model a request that waits holds a thread. Here there is one thread, and
+// the request that could open the guard has none.
 func ExampleMonitor() {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	defer system.Close(context.Background())
 	pool, err := synchronizer.NewPool(system, 1)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	savings := activeobject.Must(synchronizer.New(system, accounts, &Account{}, synchronizer.Monitor(), synchronizer.On(pool)))
+	savings := activeobject.Must(synchronizer.New(system, accounts, &Account{}, synchronizer.Monitor(), synchronizer.Workers(pool)))
 	ctx, cancel := context.WithCancel(context.Background())
 	paid := withdraw.Send(ctx, savings, 30)
 	saved := deposit.Send(context.Background(), savings, 100)

@@ -161,7 +161,7 @@ func cellHistory(t *testing.T, s *actor.System, options []activeobject.Option) [
 		WhenArg("covered", func(c *atomic.Int64, n int) bool { return c.Load() >= int64(n) })
 	read := activeobject.Function(typ, "balance", func(c *atomic.Int64, _ int) (int, error) { return int(c.Load()), nil })
 	ops := map[string]*activeobject.Operation[atomic.Int64, int, int]{"deposit": add, "withdraw": take, "balance": read}
-	table := guards.Free(typ.Operations()...).Conflict(take, take)
+	table := guards.NewTable(typ.Operations()...).Conflict(take, take)
 	o, err := synchronizer.New(s, typ, &atomic.Int64{}, append(options, synchronizer.Conflicts(table))...)
 	require.NoError(t, err)
 	return recorded(t,

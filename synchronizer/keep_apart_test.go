@@ -34,7 +34,7 @@ type presence struct {
 	job job
 }
 
-// quays keeps the book of who is inside of one quay.
+// quays records which requests are inside of one quay.
 type quays struct {
 	*activeobject.Type[quay]
 	ops   []*activeobject.Operation[quay, job, None]
@@ -131,11 +131,11 @@ func newQuays() *quays {
 	wipe := activeobject.Procedure(y.Type, "wipe", leaf(7))
 	pass := activeobject.EntryCtx(y.Type, "pass", withContext(8)).When("open", func(y *quay) bool { return y.open })
 	y.ops = []*activeobject.Operation[quay, job, None]{put, get, span, scan, cross, look, tick, wipe, pass}
-	y.set = activeobject.Procedure(y.Type, "set", activeobject.Put(func(y *quay, open bool) { y.open = open }))
+	y.set = activeobject.Procedure(y.Type, "set", activeobject.Arg(func(y *quay, open bool) { y.open = open }))
 
 	bounds := func(j job) (int, int) { return j.from, j.to }
 	key := func(j job) int { return j.from % 3 }
-	y.table = guards.Free(y.Operations()...).
+	y.table = guards.NewTable(y.Operations()...).
 		Conflict(put, put, get).Conflict(span, span, scan).Conflict(cross, cross, tick).Conflict(tick, tick, pass).
 		Exclusive(wipe, y.set).Conflict(pass, pass, put).
 		EqualKeys(guards.Key(put, key), guards.Key(get, key), guards.Key(pass, key)).
@@ -157,28 +157,28 @@ func TestWhateverComesThoseThatConflictAreKeptApart(t *testing.T) {
 	for name, options := range map[string]func(p *synchronizer.Pool) []activeobject.Option{
 		"callers": func(*synchronizer.Pool) []activeobject.Option { return nil },
 		"inside": func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.AllowReentrant()}
+			return []activeobject.Option{synchronizer.Reentrant()}
 		},
 		"spawned, inside": func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Limit(3), synchronizer.AllowReentrant()}
+			return []activeobject.Option{synchronizer.Goroutines(), synchronizer.Limit(3), synchronizer.Reentrant()}
 		},
 		"pool": func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), activeobject.MaxBypass(3)}
+			return []activeobject.Option{synchronizer.Workers(p), activeobject.MaxBypass(3)}
 		},
 		"last in first out, inside": func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{activeobject.LIFO(), activeobject.MaxBypass(2), synchronizer.AllowReentrant()}
+			return []activeobject.Option{activeobject.ByLatest(), activeobject.MaxBypass(2), synchronizer.Reentrant()}
 		},
 		"all compatible": func(*synchronizer.Pool) []activeobject.Option {
 			return []activeobject.Option{synchronizer.AllCompatible()}
 		},
 		"all compatible, inside, bypasses": func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.AllCompatible(), activeobject.LIFO(), activeobject.MaxBypass(2), synchronizer.AllowReentrant()}
+			return []activeobject.Option{synchronizer.AllCompatible(), activeobject.ByLatest(), activeobject.MaxBypass(2), synchronizer.Reentrant()}
 		},
 		"bounded, inside": func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{activeobject.Bounded(4, activeobject.DropOldest), synchronizer.AllowReentrant()}
+			return []activeobject.Option{activeobject.Bound(4, activeobject.DropOldest), synchronizer.Reentrant()}
 		},
 		"patient": func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{activeobject.Bounded(3, activeobject.Wait)}
+			return []activeobject.Option{activeobject.Bound(3, activeobject.Wait)}
 		},
 	} {
 		for _, end := range []string{"idle", "stop", "poison"} {
@@ -187,7 +187,7 @@ func TestWhateverComesThoseThatConflictAreKeptApart(t *testing.T) {
 				y := newQuays()
 				o, err := synchronizer.NewFrom(s, y.Type, func() (*quay, error) { return &quay{}, nil },
 					append(options(newPool(t, s, 3)), synchronizer.Conflicts(y.table),
-						activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
+						activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
 				require.NoError(t, err)
 				const callers, rounds = 10, 150
 				ended := make(chan None, callers)
@@ -230,7 +230,7 @@ func TestWhateverComesThoseThatConflictAreKeptApart(t *testing.T) {
 				}
 				opened <- none
 				<-opened
-				until(t, "somebody is still inside", y.empty) // what was told
+				until(t, "a request is still inside", y.empty) // what was told
 				y.mu.Lock()
 				defer y.mu.Unlock()
 				require.Empty(t, y.wrong)

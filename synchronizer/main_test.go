@@ -33,7 +33,7 @@ const patience = 20 * time.Second
 
 func newSystem(t testing.TB) *actor.System {
 	t.Helper()
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(background, patience)
 		defer cancel()
@@ -65,16 +65,16 @@ func everyThread(t *testing.T, test func(t *testing.T, s *actor.System, options 
 	type options = []activeobject.Option
 	for name, some := range map[string]func(t *testing.T, s *actor.System) options{
 		"callers": func(*testing.T, *actor.System) options { return options{synchronizer.Callers()} },
-		"spawned": func(*testing.T, *actor.System) options { return options{synchronizer.Spawned()} },
-		"pool":    func(t *testing.T, s *actor.System) options { return options{synchronizer.On(newPool(t, s, 8))} },
+		"spawned": func(*testing.T, *actor.System) options { return options{synchronizer.Goroutines()} },
+		"pool":    func(t *testing.T, s *actor.System) options { return options{synchronizer.Workers(newPool(t, s, 8))} },
 		"actors":  func(*testing.T, *actor.System) options { return options{synchronizer.Actors(8)} },
 		"monitor": func(*testing.T, *actor.System) options { return options{synchronizer.Monitor()} },
 		"monitor spawned": func(*testing.T, *actor.System) options {
-			return options{synchronizer.Monitor(), synchronizer.Spawned()}
+			return options{synchronizer.Monitor(), synchronizer.Goroutines()}
 		},
 		// With fewer threads than requests that may wait it would stand still: see Monitor.
 		"monitor pool": func(t *testing.T, s *actor.System) options {
-			return options{synchronizer.On(newPool(t, s, 64)), synchronizer.Monitor()}
+			return options{synchronizer.Workers(newPool(t, s, 64)), synchronizer.Monitor()}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func newRooms() rooms {
 		b:    activeobject.ProcedureCtx(t, "b", visit),
 		c:    activeobject.ProcedureCtx(t, "c", visit),
 		read: activeobject.FunctionCtx(t, "read", visit),
-		pass: activeobject.Entry(t, "pass", activeobject.Do(func(*room) {})).When("open", (*room).isOpen),
-		set:  activeobject.Procedure(t, "set", activeobject.Put(func(r *room, open bool) { r.open = open })),
+		pass: activeobject.Entry(t, "pass", activeobject.Plain(func(*room) {})).When("open", (*room).isOpen),
+		set:  activeobject.Procedure(t, "set", activeobject.Arg(func(r *room, open bool) { r.open = open })),
 	}
 }
 

@@ -102,14 +102,14 @@ var readyMades = map[string]func(*actor.System, ...activeobject.Option) (readyMa
 func models(t *testing.T, s *actor.System) map[string]activeobject.Option {
 	return map[string]activeobject.Option{
 		"callers":        synchronizer.Callers(),
-		"spawned":        synchronizer.Spawned(),
-		"pool":           synchronizer.On(newPool(t, s, 2)),
+		"spawned":        synchronizer.Goroutines(),
+		"pool":           synchronizer.Workers(newPool(t, s, 2)),
 		"actors":         synchronizer.Actors(2),
 		"monitor":        synchronizer.Monitor(),
 		"limit":          synchronizer.Limit(2),
 		"hard limit":     synchronizer.HardLimit(2),
 		"all compatible": synchronizer.AllCompatible(),
-		"reentrant":      synchronizer.AllowReentrant(),
+		"reentrant":      synchronizer.Reentrant(),
 	}
 }
 
@@ -168,7 +168,7 @@ func TestTheModelIsAnOptionOfNew(t *testing.T) {
 		o, err = activeobject.NewFrom(s, rs.Type, func() (*room, error) { return &room{}, nil }, model)
 		require.NoError(t, err, name)
 		requireSideBySide(t, viewed[room]{o})
-		_, err = activeobject.New(s, rs.Type, &room{}, model, activeobject.Dedicated())
+		_, err = activeobject.New(s, rs.Type, &room{}, model, activeobject.DedicatedThread())
 		require.ErrorAs(t, err, new(*activeobject.OptionError), name)
 	}
 }
@@ -178,9 +178,9 @@ func TestEveryReadyMadeObjectCanBeSupervised(t *testing.T) {
 	for name, build := range readyMades {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t)
-			parent, err := build(s, activeobject.Supervised(strategy))
+			parent, err := build(s, activeobject.Supervisor(strategy))
 			require.NoError(t, err)
-			child, err := build(s, activeobject.Under(parent), synchronizer.Callers())
+			child, err := build(s, activeobject.Parent(parent), synchronizer.Callers())
 			require.NoError(t, err)
 			restart(t, s, child)
 			ended, stop := s.Watch(child.PID())
@@ -211,7 +211,7 @@ func restart(t *testing.T, s *actor.System, o interface {
 // What an object held is not known after a restart; the requests that wait go on waiting for
 // an object that is as it was made.
 func TestARestartedReadyMadeObjectServesThoseThatWait(t *testing.T) {
-	supervised := activeobject.Supervised(proto.NewOneForOneStrategy(10, time.Second, proto.DefaultDecider))
+	supervised := activeobject.Supervisor(proto.NewOneForOneStrategy(10, time.Second, proto.DefaultDecider))
 	ctx, cancel := context.WithTimeout(background, patience)
 	defer cancel()
 	t.Run("semaphore", func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestAnOrderThatWouldHaveNoEffectIsRefused(t *testing.T) {
 		},
 	} {
 		require.NoError(t, build(), name)
-		for _, order := range []activeobject.Option{activeobject.ByArrival(), activeobject.LIFO(), activeobject.Rotating()} {
+		for _, order := range []activeobject.Option{activeobject.ByArrival(), activeobject.ByLatest(), activeobject.ByRotation()} {
 			require.ErrorAs(t, build(order), new(*activeobject.OptionError), name)
 		}
 	}

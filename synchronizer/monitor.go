@@ -7,19 +7,19 @@ import "github.com/sluice-go/sluice/activeobject"
 // until it has returned. What runs at once is the same as without: one writer or many
 // functions, or what Conflicts says.
 //
-// The thread is the caller's own, who blocks, and, for what nobody waits for, a warm
-// goroutine of the system; or one is spawned for it (Spawned), or it is one of a pool (On).
-// Worker actors are refused (*activeobject.OptionError): they get what they run when that
-// starts. A body that waits for another request takes its thread along: it is lent on, as
-// without Monitor.
+// The thread of a call is the caller's goroutine, which blocks. A request without a waiting
+// caller (Send, Begin, Tell, a message) gets a goroutine of the system's worker pool. With
+// Goroutines, each request gets a goroutine of its own; with Workers, a thread of a pool. Worker actors
+// are refused (*activeobject.OptionError), as they get a request only when it starts. While a
+// body waits for another request, that request can use its thread, as without Monitor.
 //
 // If the pool has none left, requests wait for a thread first, withdrawable and in the order
-// of arrival, and are considered only when they have one; a Try is refused. So a pool whose
-// threads all belong to requests that wait for a guard stands still, if only a request without
-// a thread could open that. This is the flaw of the model, and is not compensated: Explain
+// of arrival, and are considered only when they have one; a Try is refused. So if all threads of
+// a pool belong to requests that wait for a guard, and only a request without a thread could open
+// that guard, nothing starts. This is the flaw of the model, and is not compensated: Explain
 // says so, and contexts end the waits, or a stop. (An object that ends gently, by Close or a
-// poison, waits for threads as long as others have them; if those have all of them who wait at
-// the object itself, nothing can start any more.)
+// poison, waits for threads as long as other objects have some; if all of them belong to requests
+// that wait at the object itself, nothing can start any more.)
 func Monitor() activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.OnArrival = true })
 }

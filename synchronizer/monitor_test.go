@@ -42,8 +42,8 @@ func TestAMonitorHoldsAThreadForEachRequestThatWaits(t *testing.T) {
 		own     bool // calls block their callers' goroutines
 	}{
 		"callers": {own: true},
-		"spawned": {options: []activeobject.Option{synchronizer.Spawned()}},
-		"pool":    {options: []activeobject.Option{synchronizer.On(pool)}},
+		"spawned": {options: []activeobject.Option{synchronizer.Goroutines()}},
+		"pool":    {options: []activeobject.Option{synchronizer.Workers(pool)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := newRooms()
@@ -91,12 +91,12 @@ func TestAMonitorHoldsAThreadForEachRequestThatWaits(t *testing.T) {
 	}
 }
 
-// The flaw of the model: who could open the guard finds no thread, as all are held by those
-// who wait for it. Explain says so; contexts still end waits, and then things go on.
+// The flaw of the model: a request that could open the guard finds no thread, as all are held by
+// requests that wait for it. Explain says so; contexts still end waits, and then things go on.
 func TestAMonitorWhosePoolIsFullOfRequestsThatWaitStandsStillAndSaysSo(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	pool := newPool(t, s, 2)
-	o := newRoom(t, s, rs, rs.free(), synchronizer.On(pool), synchronizer.Monitor(), activeobject.Named("o"))
+	o := newRoom(t, s, rs, rs.free(), synchronizer.Workers(pool), synchronizer.Monitor(), activeobject.Name("o"))
 	ctx, cancel := context.WithCancel(background)
 	one := callWith(ctx, rs.pass, o, none)
 	objecttest.Waiting(t, o, rs.pass, 1)
@@ -133,10 +133,10 @@ func TestAMonitorWhosePoolIsFullOfRequestsThatWaitStandsStillAndSaysSo(t *testin
 	until(t, "idle", func() bool { return pool.Busy() == 0 })
 }
 
-// Who waits for a thread gets one in the order of arrival, whatever the policy of the object.
+// Requests that wait for a thread get one in the order of arrival, whatever the policy of the object.
 func TestAMonitorGivesThreadsInTheOrderOfArrival(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
-	o := newRoom(t, s, rs, rs.free(), synchronizer.On(newPool(t, s, 1)), synchronizer.Monitor(), activeobject.LIFO())
+	o := newRoom(t, s, rs, rs.free(), synchronizer.Workers(newPool(t, s, 1)), synchronizer.Monitor(), activeobject.ByLatest())
 	here, leave := make(chan None), make(chan None)
 	first := call(rs.a, o, func(context.Context) error { here <- none; <-leave; return nil })
 	soon(t, here)
@@ -159,27 +159,27 @@ func TestAMonitorGivesThreadsInTheOrderOfArrival(t *testing.T) {
 }
 
 // A request that is requeued at its object waits there with the thread that it has; also if a
-// guard that is asked on that ends its goroutine.
+// guard that is evaluated on that ends its goroutine.
 func TestARequeuedRequestOfAMonitorKeepsItsThread(t *testing.T) {
 	s := newSystem(t)
 	for _, exit := range []bool{false, true} {
 		pool := newPool(t, s, 2)
 		typ := activeobject.NewType[room]("room")
-		var asked, passed atomic.Int32
-		pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*room) { passed.Add(1) })).When("open", (*room).isOpen)
-		fragile := activeobject.Entry(typ, "fragile", activeobject.Do(func(*room) {})).When("fragile", func(*room) bool {
-			if asked.Add(1) > 1 && exit {
+		var evaluated, passed atomic.Int32
+		pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*room) { passed.Add(1) })).When("open", (*room).isOpen)
+		fragile := activeobject.Entry(typ, "fragile", activeobject.Plain(func(*room) {})).When("fragile", func(*room) bool {
+			if evaluated.Add(1) > 1 && exit {
 				runtime.Goexit()
 			}
 			return false
 		})
 		begin := activeobject.ProcedureCtx(typ, "begin", func(*room, context.Context, None) (None, error) { return pass.Requeue(none) })
-		set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *room, open bool) { r.open = open }))
-		o, err := synchronizer.New(s, typ, &room{}, synchronizer.On(pool), synchronizer.Monitor())
+		set := activeobject.Procedure(typ, "set", activeobject.Arg(func(r *room, open bool) { r.open = open }))
+		o, err := synchronizer.New(s, typ, &room{}, synchronizer.Workers(pool), synchronizer.Monitor())
 		require.NoError(t, err)
 		broken := call(fragile, o, none)
 		objecttest.Waiting(t, o, fragile, 1)
-		// The guard of fragile is asked when that has ended, by its thread or by who has sent it.
+		// The guard of fragile is evaluated when begin has ended, by its thread or by its sender's goroutine.
 		go begin.Tell(background, o, none)
 		objecttest.Waiting(t, o, pass, 1)
 		if exit {
@@ -209,8 +209,8 @@ func TestARequeuedRequestOfAMonitorKeepsItsThread(t *testing.T) {
 func TestANestedCallOfAMonitorNeedsNoSecondThread(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	pool := newPool(t, s, 1)
-	x := newRoom(t, s, rs, rs.Conflicts(), synchronizer.On(pool), synchronizer.Monitor())
-	y := newRoom(t, s, rs, rs.Conflicts(), synchronizer.On(pool), synchronizer.Monitor())
+	x := newRoom(t, s, rs, rs.Conflicts(), synchronizer.Workers(pool), synchronizer.Monitor())
+	y := newRoom(t, s, rs, rs.Conflicts(), synchronizer.Workers(pool), synchronizer.Monitor())
 	require.NoError(t, soon(t, call(rs.a, x, func(ctx context.Context) error {
 		_, err := rs.a.Call(ctx, y, func(context.Context) error { return nil })
 		return err
@@ -224,7 +224,7 @@ func TestBoundsCountRequestsThatWaitForAThread(t *testing.T) {
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
 		rs := newRooms()
 		pool := newPool(t, s, 1)
-		o := newRoom(t, s, rs, rs.free(), synchronizer.On(pool), synchronizer.Monitor(), activeobject.Bounded(2, overflow))
+		o := newRoom(t, s, rs, rs.free(), synchronizer.Workers(pool), synchronizer.Monitor(), activeobject.Bound(2, overflow))
 		here, leave := make(chan None), make(chan None)
 		one := call(rs.a, o, func(context.Context) error { here <- none; <-leave; return nil })
 		soon(t, here)
@@ -258,13 +258,13 @@ func TestBoundsCountRequestsThatWaitForAThread(t *testing.T) {
 	}
 }
 
-// An object that ends gently serves those who wait for threads that others have; but if who
-// waits there has them itself, nothing can start, and all fail.
+// An object that ends gently serves requests that wait for threads that other objects have; but if
+// requests that wait at it have all of them, nothing can start, and all fail.
 func TestAMonitorThatEndsGentlyWaitsForThreadsOfOthersOnly(t *testing.T) {
 	for _, monitor := range []bool{false, true} {
 		s, rs := newSystem(t), newRooms()
 		pool := newPool(t, s, 1)
-		options := []activeobject.Option{synchronizer.On(pool)}
+		options := []activeobject.Option{synchronizer.Workers(pool)}
 		if monitor {
 			options = append(options, synchronizer.Monitor())
 		}
@@ -282,7 +282,7 @@ func TestAMonitorThatEndsGentlyWaitsForThreadsOfOthersOnly(t *testing.T) {
 		})
 		select {
 		case <-closed:
-			t.Fatal("somebody waits")
+			t.Fatal("a request waits")
 		default:
 		}
 		close(leave)
@@ -311,15 +311,15 @@ func TestAMonitorThatEndsGentlyWaitsForThreadsOfOthersOnly(t *testing.T) {
 func TestMonitorsThatShareAPoolLoseNothing(t *testing.T) {
 	for _, c := range [][]activeobject.Option{
 		nil,
-		{activeobject.Bounded(3, activeobject.Wait)},
-		{activeobject.Bounded(2, activeobject.DropOldest)},
-		{activeobject.Bounded(0, activeobject.Wait)},
-		{activeobject.LIFO(), synchronizer.Limit(2)},
+		{activeobject.Bound(3, activeobject.Wait)},
+		{activeobject.Bound(2, activeobject.DropOldest)},
+		{activeobject.Bound(0, activeobject.Wait)},
+		{activeobject.ByLatest(), synchronizer.Limit(2)},
 	} {
 		for seed := range uint64(4) {
 			s, rs := newSystem(t), newRooms()
 			pool := newPool(t, s, 1+int(seed))
-			options := append([]activeobject.Option{synchronizer.On(pool), synchronizer.Monitor(), restarting()}, c...)
+			options := append([]activeobject.Option{synchronizer.Workers(pool), synchronizer.Monitor(), restarting()}, c...)
 			var all [3]*activeobject.Object[room]
 			for i := range all {
 				var err error

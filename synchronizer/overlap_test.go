@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/synchronizer"
 )
 
-// Leaf bodies, which have a way of their own past the scheduler, meet inside like others: of
-// every kind of operation, of which neither knows who will be first.
+// Leaf bodies, which start by the fast path, past the scheduler, meet inside like others: of
+// every kind of operation, of which neither knows which will be first.
 func TestEveryCompatiblePairOfLeafBodiesOverlaps(t *testing.T) {
 	type hall struct{}
 	type meet = func()
@@ -27,8 +27,8 @@ func TestEveryCompatiblePairOfLeafBodiesOverlaps(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		for i, first := range ops {
 			for j, second := range ops {
-				// Nothing else is compatible: so it is this pair that lets them in.
-				table := guards.Exclusive(halls.Operations()...).Allow(i, j)
+				// No other operations are compatible: so they are admitted because of this pair.
+				table := guards.NewExclusive(halls.Operations()...).Allow(i, j)
 				o, err := synchronizer.New(s, halls, &hall{}, append(options, synchronizer.Conflicts(table))...)
 				require.NoError(t, err)
 				for range 5 {

@@ -11,30 +11,29 @@ import (
 )
 
 // Pool is a number of threads for the requests of any number of objects: the pool of the
-// Synchronizer text, and of its thread-per-request model. It is for objects made with On, of
-// any system; and for active objects made with activeobject.On, whose turns take a thread each.
+// Synchronizer text, and of its thread-per-request model. It is for objects made with Workers, of
+// any system; and for active objects made with activeobject.Dispatcher, whose turns take a thread each.
 //
 // A request has a thread from when it starts (or arrives: see Monitor) until its body has
-// returned. While the body
-// waits for another request, its thread is lent to somebody else: so a pool whose threads
-// all wait for requests that need the same pool is none that stands still. When the wait is
-// over the body goes on at once, even if that makes one more than there are threads.
+// returned. While the body waits for another request, its thread is free for other requests: so
+// a pool does not deadlock if all its threads wait for requests that need the same pool. When
+// the wait ends the body goes on at once, even if that makes one more than there are threads.
 // (Waiting by other means than Sluice's keeps the thread.)
 //
-// Objects that want a thread when there is none get one in turn, each for one request.
+// Objects that need a thread when none is free get one in turn, each for one request.
 type Pool struct {
 	size    int
 	workers actor.Dispatcher
 
-	mu      sync.Mutex
-	busy    int       // threads that are reserved
-	kept    int       // of these, those of requests that wait: see Monitor
-	waiting list.List // of *engine.Mailbox: that have been told to wait, each once
-	places  map[*engine.Mailbox]*list.Element
+	mu       sync.Mutex
+	busy     int       // threads that are reserved
+	kept     int       // of these, those of requests that wait: see Monitor
+	waiting  list.List // of *engine.Mailbox: objects that wait for a thread, each once
+	elements map[*engine.Mailbox]*list.Element
 }
 
-// NewPool returns a pool of n threads, which are among the warm goroutines of the system,
-// and end with it. It fails with *activeobject.ArgumentError if the system is nil, or n less
+// NewPool returns a pool of n threads. They are goroutines of the system's worker pool, and end
+// with the system. It fails with *activeobject.ArgumentError if the system is nil, or n less
 // than 1.
 func NewPool(system *actor.System, n int) (*Pool, error) {
 	switch {
@@ -65,10 +64,10 @@ func (p *Pool) Take(m *engine.Mailbox) bool {
 		p.busy++
 		return true
 	}
-	if p.places == nil {
-		p.places = map[*engine.Mailbox]*list.Element{}
+	if p.elements == nil {
+		p.elements = map[*engine.Mailbox]*list.Element{}
 	}
-	p.places[m] = p.waiting.PushBack(m)
+	p.elements[m] = p.waiting.PushBack(m)
 	return false
 }
 
@@ -76,22 +75,22 @@ func (p *Pool) Take(m *engine.Mailbox) bool {
 func (p *Pool) Forget(m *engine.Mailbox) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.leave(m)
+	return p.remove(m)
 }
 
-// leave takes an object out of the line, and reports whether it was there. The caller holds mu.
-func (p *Pool) leave(m *engine.Mailbox) bool {
-	place := p.places[m]
+// remove takes an object out of the waiting objects, and reports whether it was there. The caller holds mu.
+func (p *Pool) remove(m *engine.Mailbox) bool {
+	place := p.elements[m]
 	if place == nil {
 		return false
 	}
 	p.waiting.Remove(place)
-	delete(p.places, m)
+	delete(p.elements, m)
 	return true
 }
 
-// Return implements engine.Threads. Of who waits, the first gets the thread, unless there
-// are too many as it is.
+// Return implements engine.Threads. The first of the objects that wait gets the thread, unless
+// more threads are busy than the pool has.
 func (p *Pool) Return(actor.Task) {
 	p.mu.Lock()
 	if p.waiting.Len() == 0 || p.busy > p.size {
@@ -100,7 +99,7 @@ func (p *Pool) Return(actor.Task) {
 		return
 	}
 	first := p.waiting.Front().Value.(*engine.Mailbox)
-	p.leave(first)
+	p.remove(first)
 	p.mu.Unlock()
 	first.Offer()
 }

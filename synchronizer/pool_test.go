@@ -19,7 +19,7 @@ func TestABusyPoolKeepsNoObjectThatHasEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, rs := newSystem(t), newRooms()
 			pool := newPool(t, s, 1)
-			options := append([]activeobject.Option{synchronizer.On(pool)}, model...)
+			options := append([]activeobject.Option{synchronizer.Workers(pool)}, model...)
 			busy := newRoom(t, s, rs, rs.free(), options...)
 			here, leave := make(chan None), make(chan None)
 			stays := call(rs.a, busy, func(context.Context) error { here <- none; <-leave; return nil })

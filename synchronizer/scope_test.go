@@ -37,7 +37,7 @@ func newHalls() halls {
 	return halls{t,
 		activeobject.ProcedureCtx(t, "sit", enter),
 		activeobject.FunctionCtx(t, "look", enter),
-		activeobject.Procedure(t, "clear", activeobject.Do(func(*hall) {})),
+		activeobject.Procedure(t, "clear", activeobject.Plain(func(*hall) {})),
 	}
 }
 
@@ -97,9 +97,9 @@ func TestRequestsThatDoNotOverlapRunAtOnce(t *testing.T) {
 	})
 }
 
-// Who conflicts with everything waits for all of them, and nobody who comes later and
-// conflicts with him passes, at whatever place.
-func TestWhoConflictsWithAllWaitsForAllPlaces(t *testing.T) {
+// A request that conflicts with everything waits for all of them, and no later request that
+// conflicts with it passes, at whatever place.
+func TestARequestThatConflictsWithAllWaitsForAllPlaces(t *testing.T) {
 	everyScope(t, func(t *testing.T, s *actor.System, hs halls, table guards.Table, options ...activeobject.Option) {
 		o := newHall(t, s, hs, table, options...)
 		here, leave := make(chan None), make(chan None)
@@ -179,7 +179,7 @@ func TestNoTwoThatOverlapAreInsideAtOnce(t *testing.T) {
 }
 
 // A request whose key or interval cannot be found out fails, and names the operation; so
-// does one about which a condition panics, or ends its goroutine. Nobody else notices.
+// does one about which a condition panics, or ends its goroutine. No other request is affected.
 func TestFailuresOfAScopeFailTheRequestAlone(t *testing.T) {
 	hs := newHalls()
 	bad := func(p place) int {
@@ -215,13 +215,13 @@ func TestFailuresOfAScopeFailTheRequestAlone(t *testing.T) {
 					return
 				}
 				here, leave := make(chan None), make(chan None)
-				// Sent, so that nobody is left here who might be the one that asks, and dies of it.
+				// Sent, so that no caller's goroutine is left here that might evaluate the condition, and end by it.
 				first := hs.sit.Send(background, o, place{5, 6, func(context.Context) error { here <- none; <-leave; return nil }})
 				soon(t, here)
 				ran := errors.New("it has run")
 				answer := make(chan error, 1)
 				go func() {
-					err := errors.New("ended its goroutine") // which asks, if it is the owner
+					err := errors.New("ended its goroutine") // which evaluates the condition, if it is the owner
 					defer func() { answer <- err }()
 					_, err = hs.sit.Call(background, o, place{-1, 0, func(context.Context) error { return ran }})
 				}()
@@ -277,14 +277,14 @@ func TestARequeueTakesUpAnotherPlace(t *testing.T) {
 	})
 }
 
-// By default a call that comes back is refused with the chain; with AllowReentrant it runs in
+// By default a call that comes back is refused with the chain; with Reentrant it runs in
 // the middle of those that wait for it, through whatever objects it comes, and before others
 // that wait for these.
 func TestACallThatComesBackIsLetInIfThatIsAllowed(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		strict := newRoom(t, s, rs, rs.Conflicts(), options...)
-		open := newRoom(t, s, rs, rs.Conflicts(), append(options, synchronizer.AllowReentrant())...)
+		open := newRoom(t, s, rs, rs.Conflicts(), append(options, synchronizer.Reentrant())...)
 		between := newRoom(t, s, rs, rs.Conflicts())
 
 		// a of the room calls b of another, which calls c of the first.
@@ -319,14 +319,14 @@ func TestACallThatComesBackIsLetInIfThatIsAllowed(t *testing.T) {
 	})
 }
 
-// Who is let in conflicts with all but his own chain: he waits for others that run.
-func TestAReentrantCallWaitsForStrangers(t *testing.T) {
+// A reentrant call conflicts with all but its own chain: it waits for other requests that run.
+func TestAReentrantCallWaitsForRequestsOfOtherChains(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		table := rs.free().Conflict(rs.c, rs.b)
-		o := newRoom(t, s, rs, table, append(options, synchronizer.AllowReentrant())...)
+		o := newRoom(t, s, rs, table, append(options, synchronizer.Reentrant())...)
 		here, leave := make(chan None), make(chan None)
-		stranger := call(rs.b, o, func(context.Context) error { here <- none; <-leave; return nil })
+		unrelated := call(rs.b, o, func(context.Context) error { here <- none; <-leave; return nil })
 		soon(t, here)
 		outer := call(rs.a, o, func(ctx context.Context) error {
 			_, err := rs.c.Call(ctx, o, func(context.Context) error { return nil })
@@ -335,7 +335,7 @@ func TestAReentrantCallWaitsForStrangers(t *testing.T) {
 		until(t, "c waits", func() bool { return rs.c.Waiting(o) == 1 })
 		require.Equal(t, []string{"b"}, o.Explain().Waiting[0].Reason.Conflicts)
 		close(leave)
-		require.NoError(t, soon(t, stranger))
+		require.NoError(t, soon(t, unrelated))
 		require.NoError(t, soon(t, outer))
 	})
 }
@@ -346,7 +346,7 @@ func TestReentrantCallsInACircleAreTold(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
 		table := rs.free().Conflict(rs.c, rs.a)
-		o := newRoom(t, s, rs, table, append(options, synchronizer.AllowReentrant())...)
+		o := newRoom(t, s, rs, table, append(options, synchronizer.Reentrant())...)
 		var both sync.WaitGroup
 		both.Add(2)
 		outer := func(ctx context.Context) error {
@@ -363,10 +363,10 @@ func TestReentrantCallsInACircleAreTold(t *testing.T) {
 	})
 }
 
-// What comes back and goes deeper is let in at every depth.
+// What comes back and goes deeper is admitted at every depth.
 func TestReentrantCallsNest(t *testing.T) {
 	rs, s := newRooms(), newSystem(t)
-	o := newRoom(t, s, rs, rs.Conflicts(), synchronizer.AllowReentrant())
+	o := newRoom(t, s, rs, rs.Conflicts(), synchronizer.Reentrant())
 	deepest := 0
 	var down func(depth int) func(context.Context) error
 	down = func(depth int) func(context.Context) error {
@@ -424,15 +424,15 @@ func ExampleConflicts_keys() {
 	// 3
 }
 
-// Of an operation that conflicts with everything nothing is asked, though it has been in a
+// Of an operation that conflicts with everything no key is evaluated, though it has been in a
 // scope: its guard is found false on the fast path, and it waits like any other.
 func TestAReplacedScopeIsNoMatterOnTheFastPath(t *testing.T) {
 	s := newSystem(t)
 	typ := activeobject.NewType[room]("room")
-	enter := activeobject.Entry(typ, "enter", activeobject.Put(func(*room, int) {})).When("open", (*room).isOpen)
-	open := activeobject.Procedure(typ, "open", activeobject.Do(func(r *room) { r.open = true }))
-	table := typ.Conflicts().EqualKeys(guards.Key(enter, func(int) int { panic("asked") })).Exclusive(enter)
-	o, err := synchronizer.New(s, typ, &room{}, synchronizer.Conflicts(table), synchronizer.AllowReentrant())
+	enter := activeobject.Entry(typ, "enter", activeobject.Arg(func(*room, int) {})).When("open", (*room).isOpen)
+	open := activeobject.Procedure(typ, "open", activeobject.Plain(func(r *room) { r.open = true }))
+	table := typ.Conflicts().EqualKeys(guards.Key(enter, func(int) int { panic("evaluated") })).Exclusive(enter)
+	o, err := synchronizer.New(s, typ, &room{}, synchronizer.Conflicts(table), synchronizer.Reentrant())
 	require.NoError(t, err)
 	entered := call(enter, o, 1)
 	until(t, "it has not come", func() bool { return enter.Waiting(o) == 1 || len(entered) > 0 })

@@ -27,20 +27,21 @@ func (due) Deadline() (time.Time, bool) { return tomorrow, true }
 var partial = map[string]struct {
 	policy activeobject.Option
 	prefer func(context.Context) context.Context
-	passes bool // somebody who comes later may pass
+	passes bool // a later request may pass
 }{
 	"arrival":          {activeobject.ByArrival(), nil, false},
-	"LIFO":             {activeobject.LIFO(), nil, true},
+	"LIFO":             {activeobject.ByLatest(), nil, true},
 	"ranked":           {activeobject.ByPriority(), func(ctx context.Context) context.Context { return activeobject.WithPriority(ctx, 1) }, true},
 	"deadline":         {activeobject.ByDeadline(), func(ctx context.Context) context.Context { return due{ctx} }, true},
-	"the user's order": {activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Operation == "read" && b.Operation != "read" }), nil, true},
-	"the user's choice": {activeobject.Choosing(func(all []*activeobject.Candidate) int {
+	"the user's order": {activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Operation == "read" && b.Operation != "read" }), nil, true},
+	"the user's choice": {activeobject.ByChoice(func(all []*activeobject.Candidate) int {
 		return max(0, slices.IndexFunc(all, func(c *activeobject.Candidate) bool { return c.Operation == "read" }))
 	}), nil, true},
 }
 
-// While a reader is inside nobody passes the writer who waits for him, whatever the policy.
-// When all are outside it may prefer others; so often as the bound allows, and then he is next.
+// While a reader is inside no request passes the writer that waits for it, whatever the policy.
+// When all have returned the policy may prefer others as often as the bound allows; then the writer
+// is next.
 func TestAWriterIsPassedAsOftenAsTheBoundAllowsUnderEachPolicy(t *testing.T) {
 	const bound = 2
 	for name, p := range partial {
@@ -76,7 +77,7 @@ func TestAWriterIsPassedAsOftenAsTheBoundAllowsUnderEachPolicy(t *testing.T) {
 				require.EqualValues(t, 1, readers.Load())
 				let()
 				require.NoError(t, soon(t, writer))
-				require.EqualValues(t, 1+passed, before.Load(), "he comes before those that wait behind him")
+				require.EqualValues(t, 1+passed, before.Load(), "the writer comes before those that wait behind it")
 				for _, e := range ended {
 					require.NoError(t, soon(t, e))
 				}
@@ -86,7 +87,7 @@ func TestAWriterIsPassedAsOftenAsTheBoundAllowsUnderEachPolicy(t *testing.T) {
 	}
 }
 
-// stream is readers who come and go hand over hand: the next one begins before the last leaves.
+// stream is readers that overlap: the next one begins before the last leaves.
 type stream struct {
 	t     *testing.T
 	o     *activeobject.Object[room]
@@ -97,13 +98,13 @@ type stream struct {
 	ended <-chan error
 }
 
-// come has one more reader arrive, who stays until leave is closed.
+// come has one more reader arrive, which stays until leave is closed.
 func (s *stream) come() (leave chan None, ended <-chan error) {
 	leave = make(chan None)
 	return leave, callWith(s.ctx, s.rs.read, s.o, func(context.Context) error { s.begun.Add(1); <-leave; return nil })
 }
 
-// flow lets n more readers in, and the ones before out.
+// flow starts n more readers, and ends each of the ones before.
 func (s *stream) flow(n int) {
 	s.t.Helper()
 	for range n {
@@ -115,7 +116,7 @@ func (s *stream) flow(n int) {
 	}
 }
 
-// dry lets the last reader out.
+// dry ends the last reader.
 func (s *stream) dry() {
 	s.t.Helper()
 	if s.leave != nil {
@@ -126,8 +127,8 @@ func (s *stream) dry() {
 }
 
 // With the option an unbroken stream of readers starves a writer, whatever the policy: it decides
-// among those who could start, and he never could. With a bound as many pass him as that
-// says; then they wait for him.
+// among the requests that could start, and the writer never could. With a bound as many pass it as
+// that says; then they wait for it.
 func TestWhereAllCompatibleStartReadersStarveAWriterUnlessABoundIsSet(t *testing.T) {
 	const many, bound = 40, 3
 	for name, p := range partial {
@@ -149,11 +150,11 @@ func TestWhereAllCompatibleStartReadersStarveAWriterUnlessABoundIsSet(t *testing
 					if !bounded {
 						readers.flow(many)
 						require.EqualValues(t, 1+many, begun.Load())
-						require.Empty(t, writer, "he still waits")
+						require.Empty(t, writer, "the writer still waits")
 						objecttest.Waiting(t, o, rs.a, 1)
 						readers.dry()
 						require.NoError(t, soon(t, writer))
-						require.EqualValues(t, 1+many, before.Load(), "all of them have passed him")
+						require.EqualValues(t, 1+many, before.Load(), "all of them have passed it")
 						return
 					}
 					readers.flow(bound)
@@ -169,7 +170,7 @@ func TestWhereAllCompatibleStartReadersStarveAWriterUnlessABoundIsSet(t *testing
 					}
 					readers.dry()
 					require.NoError(t, soon(t, writer))
-					require.EqualValues(t, 1+bound, before.Load(), "nobody else has passed him")
+					require.EqualValues(t, 1+bound, before.Load(), "no other has passed it")
 					require.NoError(t, soon(t, ended))
 				})
 			})

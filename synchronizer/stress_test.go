@@ -53,7 +53,7 @@ func newMills() *mills {
 	ms.leaf = activeobject.Function(ms.Type, "leaf", func(m *mill, o order) (int, error) { return o.run(m, background) })
 	ms.pass = activeobject.EntryCtx(ms.Type, "pass", func(m *mill, ctx context.Context, o order) (int, error) { return o.run(m, ctx) }).
 		When("open", func(m *mill) bool { return m.open })
-	ms.set = activeobject.Procedure(ms.Type, "set", activeobject.Put(func(m *mill, open bool) { m.open = open }))
+	ms.set = activeobject.Procedure(ms.Type, "set", activeobject.Arg(func(m *mill, open bool) { m.open = open }))
 	return ms
 }
 
@@ -64,30 +64,32 @@ func TestWhateverHappensNoThreadIsLost(t *testing.T) {
 		name    string
 		options func(p *synchronizer.Pool) []activeobject.Option
 	}{
-		{"pool", func(p *synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.On(p)} }},
+		{"pool", func(p *synchronizer.Pool) []activeobject.Option {
+			return []activeobject.Option{synchronizer.Workers(p)}
+		}},
 		{"pool and limit", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), synchronizer.Limit(2)}
+			return []activeobject.Option{synchronizer.Workers(p), synchronizer.Limit(2)}
 		}},
 		{"bounded", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), activeobject.Bounded(3, activeobject.DropOldest)}
+			return []activeobject.Option{synchronizer.Workers(p), activeobject.Bound(3, activeobject.DropOldest)}
 		}},
 		{"last in first out", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), activeobject.LIFO(), activeobject.MaxBypass(3)}
+			return []activeobject.Option{synchronizer.Workers(p), activeobject.ByLatest(), activeobject.MaxBypass(3)}
 		}},
 		{"callers", func(*synchronizer.Pool) []activeobject.Option { return nil }},
 		{"all compatible", func(p *synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.On(p), synchronizer.AllCompatible(), activeobject.MaxBypass(2)}
+			return []activeobject.Option{synchronizer.Workers(p), synchronizer.AllCompatible(), activeobject.MaxBypass(2)}
 		}},
 		{"spawned and limit", func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Limit(3)}
+			return []activeobject.Option{synchronizer.Goroutines(), synchronizer.Limit(3)}
 		}},
 		{"actors", func(*synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.Actors(2)} }},
 		{"actors and limit", func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.Actors(3), synchronizer.Limit(2), activeobject.Bounded(3, activeobject.Wait)}
+			return []activeobject.Option{synchronizer.Actors(3), synchronizer.Limit(2), activeobject.Bound(3, activeobject.Wait)}
 		}},
 		{"monitor", func(*synchronizer.Pool) []activeobject.Option { return []activeobject.Option{synchronizer.Monitor()} }},
 		{"monitor spawned", func(*synchronizer.Pool) []activeobject.Option {
-			return []activeobject.Option{synchronizer.Spawned(), synchronizer.Monitor(), activeobject.Bounded(3, activeobject.DropOldest)}
+			return []activeobject.Option{synchronizer.Goroutines(), synchronizer.Monitor(), activeobject.Bound(3, activeobject.DropOldest)}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,20 +104,20 @@ func TestWhateverHappensNoThreadIsLost(t *testing.T) {
 
 func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint64, options []activeobject.Option) {
 	ms := newMills()
-	// Nothing keeps out who opens the guard, but those that have passed it, who call nobody:
-	// so nobody waits for ever.
+	// Nothing keeps out a request that opens the guard, but those that have passed it, which call no
+	// other: so none waits for ever.
 	table := ms.Conflicts().Compatible(ms.grind[0], ms.grind[0], ms.grind[1], ms.grind[2], ms.leaf, ms.pass, ms.set).
 		Compatible(ms.grind[1], ms.grind[1], ms.leaf, ms.pass, ms.set).Compatible(ms.grind[2], ms.pass, ms.set).
 		Compatible(ms.pass, ms.pass, ms.leaf).Compatible(ms.leaf, ms.set)
 	options = append(options, synchronizer.Conflicts(table),
-		activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
+		activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
 	var all [4]*activeobject.Object[mill]
 	for i := range all {
 		var err error
 		all[i], err = synchronizer.NewFrom(s, ms.Type, func() (*mill, error) { return &mill{}, nil }, options...)
 		require.NoError(t, err)
 	}
-	var asked, ended atomic.Int64
+	var made, ended atomic.Int64
 	var behind atomic.Int64 // goroutines that bodies leave behind
 	account := func(err error) {
 		var panicked *activeobject.PanicError
@@ -131,7 +133,7 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 	stopOpening := make(chan None)
 	var body func(r *rand.Rand, depth int) order
 	one := func(r *rand.Rand, chain context.Context, depth int) {
-		asked.Add(1)
+		made.Add(1)
 		defer ended.Add(1) // also if a body that runs here ends the goroutine
 		o := all[r.IntN(len(all))]
 		op, arg := ms.grind[r.IntN(3)], body(r, depth)
@@ -196,7 +198,7 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 				return ms.grind[sub.IntN(3)].RequeueTo(where, body(sub, depth+1))
 			case 4, 5, 6:
 				one(sub, ctx, depth+1)
-			case 7, 8: // leaves somebody behind, and goes on
+			case 7, 8: // leaves a goroutine behind, and goes on
 				behind.Add(1)
 				other := rand.New(rand.NewPCG(sub.Uint64(), seed))
 				started := make(chan None)
@@ -238,8 +240,8 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 		})
 	}
 	finish(t, &callers, all[:])
-	// What nobody waits for any more may still run, and leave somebody behind.
-	until(t, "a call is lost", func() bool { return asked.Load() == ended.Load() && behind.Load() == 0 })
+	// What no caller waits for any more may still run, and leave a goroutine behind.
+	until(t, "a call is lost", func() bool { return made.Load() == ended.Load() && behind.Load() == 0 })
 	close(stopOpening)
 	openers.Wait()
 	for _, o := range all {
@@ -247,5 +249,5 @@ func grindAll(t *testing.T, s *actor.System, pool *synchronizer.Pool, seed uint6
 	}
 	until(t, "a thread stands still", func() bool { return standing() == 0 })
 	until(t, "a thread is lost", func() bool { return pool.Busy() == 0 })
-	until(t, "a call is lost", func() bool { return asked.Load() == ended.Load() && behind.Load() == 0 })
+	until(t, "a call is lost", func() bool { return made.Load() == ended.Load() && behind.Load() == 0 })
 }

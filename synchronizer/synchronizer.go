@@ -10,7 +10,7 @@ import (
 // New is activeobject.New with Callers, unless another option or the type has other threads: an
 // object that runs all requests at once that are compatible with each other. It takes the options
 // of both packages, and fails likewise, also if the
-// conflict table is wrong or another type's (*activeobject.OptionError). Pooled, Dedicated
+// conflict table is wrong or another type's (*activeobject.OptionError). PooledThreads, DedicatedThread
 // and On of the package activeobject give an object one thread at a time, and are refused.
 func New[T any](system *actor.System, t *activeobject.Type[T], state *T, options ...activeobject.Option) (*activeobject.Object[T], error) {
 	return activeobject.New(system, t, state, synchronized(options)...)
@@ -33,41 +33,41 @@ func Conflicts(table guards.Table) activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Table = &table })
 }
 
-// AllowReentrant lets a call in that comes back to the object it is made from inside of, by
-// however many objects: it conflicts with none of the requests that wait for it, and passes
+// Reentrant admits a call that comes back to an object from inside of which it is made,
+// through any number of objects: it conflicts with none of the requests that wait for it, and passes
 // those that wait for these. So its body runs in the middle of theirs. Without the option it
 // is refused (*activeobject.DeadlockError, which names the chain). An object with the option
 // considers the requests that wait one by one.
-func AllowReentrant() activeobject.Option {
+func Reentrant() activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Reentrant = true })
 }
 
 // AllCompatible makes the object start every request whose guard holds and that conflicts with
-// nothing that runs, as the text has it: who waits because he conflicts with what runs is in
-// nobody's way. So a stream of readers starves a writer, which it cannot without the option.
-// With activeobject.MaxBypass nobody is passed more often than that: at the bound nothing starts
-// any more that conflicts with the request.
+// nothing that runs, as in Grasso's text (see the package comment): a request that waits because
+// it conflicts with what runs blocks no other. So a stream of readers starves a writer, which it
+// cannot without the option. With activeobject.MaxBypass no request is bypassed more often than
+// that: at the bound nothing starts any more that conflicts with the request.
 //
-// Of those that could start the policy decides as ever, and a Try is considered last. Where an
-// operation has a head of line, its others stay behind that.
+// Among the requests that could start the policy decides as ever, and a Try is considered last.
+// Where only the head of an operation's line is considered, the others stay behind it.
 func AllCompatible() activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.AllCompatible = true })
 }
 
-// Callers makes each request run on the goroutine of the caller who waits for it; or, if its
-// body takes no context, on that of another caller who waits for its end. What nobody waits
-// for (Send, Begin, Tell, a message) runs on a warm goroutine of the system. That is the
-// default, unless the type has another one.
+// Callers makes each request run on the goroutine of the caller that waits for it; or, if its
+// body takes no context, on that of another caller that waits for its end. A request without a
+// waiting caller (Send, Begin, Tell, a message) runs on a goroutine of the system's worker pool.
+// That is the default, unless the type has another one.
 func Callers() activeobject.Option { return threads(nil) }
 
-// Spawned makes each request run on a goroutine of its own.
-func Spawned() activeobject.Option { return threads(spawned{}) }
+// Goroutines makes each request run on a goroutine of its own.
+func Goroutines() activeobject.Option { return threads(spawned{}) }
 
 // On makes each request run on a thread of the pool, when there is one: until then it
 // waits, and can be withdrawn. A nil pool fails New with *activeobject.OptionError.
-func On(p *Pool) activeobject.Option {
+func Workers(p *Pool) activeobject.Option {
 	if p == nil {
-		return activeobject.Wrong("On", "is given nil: pass a pool")
+		return activeobject.Wrong("Workers", "is given nil: pass a pool")
 	}
 	return threads(p)
 }
@@ -77,7 +77,7 @@ func threads(t engine.Threads) activeobject.Option {
 }
 
 // Limit lets no more than n requests run at once, those not counted that wait for other
-// requests: so there may be more that have begun. N must be at least 1.
+// requests: so more than n may have begun. N must be at least 1.
 func Limit(n int) activeobject.Option { return limit(n, false) }
 
 // HardLimit lets no more than n requests run at once, whatever they do. If all of them wait
@@ -92,7 +92,7 @@ func limit(n int, hard bool) activeobject.Option {
 	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit, c.Hard = n, hard })
 }
 
-// spawned lends a new goroutine to every request.
+// spawned gives every request a new goroutine.
 type spawned struct{}
 
 func (spawned) Dispatch(t actor.Task)       { go t.Run() }

@@ -161,7 +161,7 @@ func either[R any](a, b <-chan R) <-chan R {
 }
 
 // A stream of readers that overlap, so that there is always one, does not starve a writer:
-// a reader does not pass a writer who waits.
+// a reader does not pass a writer that waits.
 func TestAStreamOfReadersStarvesNoWriter(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
@@ -189,7 +189,7 @@ func TestAStreamOfReadersStarvesNoWriter(t *testing.T) {
 // both but not each other.
 func TestTheTableOfTheTextIsDrawnAsThere(t *testing.T) {
 	deposit, withdraw, balance := guards.Name("deposit"), guards.Name("withdraw"), guards.Name("balance")
-	table := guards.Free("deposit", "withdraw", "balance").Exclusive(deposit, withdraw).Conflict(balance, deposit, withdraw)
+	table := guards.NewTable("deposit", "withdraw", "balance").Exclusive(deposit, withdraw).Conflict(balance, deposit, withdraw)
 	require.NoError(t, table.Err())
 	require.Equal(t, `          deposit  withdraw  balance
 deposit   •        •         •
@@ -205,14 +205,14 @@ func TestAWrongTableIsRefusedAtConstruction(t *testing.T) {
 		problem string
 	}{
 		"unknown name":  {synchronizer.Conflicts(rs.Conflicts().Conflict(guards.Name("x"), rs.a)), `"x" is no operation of the table, nor a group`},
-		"another type":  {synchronizer.Conflicts(guards.Free("deposit", "withdraw")), "is for another type"},
+		"another type":  {synchronizer.Conflicts(guards.NewTable("deposit", "withdraw")), "is for another type"},
 		"nil handle":    {synchronizer.Conflicts(rs.Conflicts().Exclusive(nil)), "is nil"},
 		"empty group":   {synchronizer.Conflicts(rs.Conflicts().Group("g")), "is no group"},
-		"no pool":       {synchronizer.On(nil), "is given nil"},
+		"no pool":       {synchronizer.Workers(nil), "is given nil"},
 		"no limit":      {synchronizer.Limit(0), "is less than 1"},
 		"no hard limit": {synchronizer.HardLimit(-1), "is less than 1"},
-		"one thread":    {activeobject.Pooled(), "one thread at a time"},
-		"a goroutine":   {activeobject.Dedicated(), "one thread at a time"},
+		"one thread":    {activeobject.PooledThreads(), "one thread at a time"},
+		"a goroutine":   {activeobject.DedicatedThread(), "one thread at a time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := synchronizer.New(s, rs.Type, &room{}, c.option)
@@ -258,7 +258,7 @@ func TestATypesTableIsThatOfItsSynchronizersOnly(t *testing.T) {
 	require.NoError(t, soon(t, other))
 }
 
-// A guard is asked when nothing runs that conflicts with its entry, and not before.
+// A guard is evaluated when nothing runs that conflicts with its entry, and not before.
 func TestAGuardWaitsForWhatConflictsWithItsEntryOnly(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	table := rs.free().Compatible(rs.pass, rs.a) // b may close the room, a does not
@@ -287,7 +287,7 @@ func TestAGuardWaitsForWhatConflictsWithItsEntryOnly(t *testing.T) {
 
 func TestALimitHoldsAndWhatWaitsForAThreadCanBeWithdrawn(t *testing.T) {
 	s := newSystem(t)
-	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(2), "hard": synchronizer.HardLimit(2), "pool": synchronizer.On(newPool(t, s, 2))} {
+	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(2), "hard": synchronizer.HardLimit(2), "pool": synchronizer.Workers(newPool(t, s, 2))} {
 		t.Run(name, func(t *testing.T) {
 			rs := newRooms()
 			o := newRoom(t, s, rs, rs.free(), option)
@@ -316,7 +316,7 @@ func TestALimitHoldsAndWhatWaitsForAThreadCanBeWithdrawn(t *testing.T) {
 // All threads of a pool wait for requests that need it: their threads go on meanwhile.
 func TestAPoolWhoseThreadsAllWaitForItGoesOn(t *testing.T) {
 	s := newSystem(t)
-	for name, option := range map[string]activeobject.Option{"pool": synchronizer.On(newPool(t, s, 2)), "limit": synchronizer.Limit(2)} {
+	for name, option := range map[string]activeobject.Option{"pool": synchronizer.Workers(newPool(t, s, 2)), "limit": synchronizer.Limit(2)} {
 		t.Run(name, func(t *testing.T) {
 			rs := newRooms()
 			near, far := newRoom(t, s, rs, rs.free(), option), newRoom(t, s, rs, rs.free(), option)
@@ -352,8 +352,8 @@ func TestAPoolWhoseThreadsAllWaitForItGoesOn(t *testing.T) {
 func TestACallThatComesBackIsRefusedWithItsChain(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()
-		o := newRoom(t, s, rs, rs.free(), append(options, activeobject.Named("near"))...)
-		far := newRoom(t, s, rs, rs.free(), append(options, activeobject.Named("far"))...)
+		o := newRoom(t, s, rs, rs.free(), append(options, activeobject.Name("near"))...)
+		far := newRoom(t, s, rs, rs.free(), append(options, activeobject.Name("far"))...)
 		nothing := func(context.Context) error { return nil }
 		_, err := rs.a.Call(background, o, func(ctx context.Context) error {
 			_, err := rs.b.Call(ctx, o, nothing)
@@ -410,7 +410,7 @@ func TestARestartComesWhenNothingRuns(t *testing.T) {
 		rs := newRooms()
 		made := 0
 		o, err := synchronizer.NewFrom(s, rs.Type, func() (*room, error) { made++; return &room{open: made > 1}, nil },
-			append(options, synchronizer.Conflicts(rs.free().Compatible(rs.pass, rs.a, rs.b)), activeobject.Supervised(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
+			append(options, synchronizer.Conflicts(rs.free().Compatible(rs.pass, rs.a, rs.b)), activeobject.Supervisor(proto.NewOneForOneStrategy(10, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))...)
 		require.NoError(t, err)
 		passing := call(rs.pass, o, none)
 		objecttest.Waiting(t, o, rs.pass, 1)
@@ -480,7 +480,7 @@ func TestARequestThatIsRequeuedWaitsForWhatConflictsWithItsNewOperation(t *testi
 		var second *activeobject.Operation[room, int, int]
 		first := activeobject.Procedure(typ, "first", func(_ *room, n int) (int, error) { return second.Requeue(n + 1) })
 		second = activeobject.Entry(typ, "second", func(_ *room, n int) (int, error) { return n + 1, nil }).When("open", (*room).isOpen)
-		set := activeobject.Procedure(typ, "set", activeobject.Put(func(r *room, open bool) { r.open = open }))
+		set := activeobject.Procedure(typ, "set", activeobject.Arg(func(r *room, open bool) { r.open = open }))
 		o, err := synchronizer.New(s, typ, &room{}, append(options, synchronizer.Conflicts(typ.Conflicts().Compatible(first, first)))...)
 		require.NoError(t, err)
 		sent := first.Send(background, o, 1)

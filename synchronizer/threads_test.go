@@ -17,7 +17,7 @@ import (
 // A Try is no way around a limit.
 func TestALimitIsForTriesToo(t *testing.T) {
 	s := newSystem(t)
-	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(1), "hard": synchronizer.HardLimit(1), "pool": synchronizer.On(newPool(t, s, 1))} {
+	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(1), "hard": synchronizer.HardLimit(1), "pool": synchronizer.Workers(newPool(t, s, 1))} {
 		t.Run(name, func(t *testing.T) {
 			rs := newRooms()
 			o := newRoom(t, s, rs, rs.free(), option)
@@ -69,7 +69,7 @@ func TestWhatABodyLeavesBehindGivesNoThreadTwice(t *testing.T) {
 			return none, nil
 		})
 		second = activeobject.ProcedureCtx(typ, "second", func(*room, context.Context, None) (None, error) { return none, nil })
-		o, err := synchronizer.New(s, typ, &room{}, synchronizer.On(pool))
+		o, err := synchronizer.New(s, typ, &room{}, synchronizer.Workers(pool))
 		require.NoError(t, err)
 		require.NoError(t, soon(t, call(first, o, none)))
 		until(t, "idle", func() bool { return len(running(o)) == 0 })
@@ -84,10 +84,10 @@ func TestWhatABodyLeavesBehindGivesNoThreadTwice(t *testing.T) {
 // A bound is kept while requests wait for threads.
 func TestABoundIsKeptWhileThereIsNoThread(t *testing.T) {
 	s := newSystem(t)
-	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(1), "pool": synchronizer.On(newPool(t, s, 1))} {
+	for name, option := range map[string]activeobject.Option{"limit": synchronizer.Limit(1), "pool": synchronizer.Workers(newPool(t, s, 1))} {
 		t.Run(name, func(t *testing.T) {
 			rs := newRooms()
-			o := newRoom(t, s, rs, rs.free(), option, activeobject.Bounded(2, activeobject.Refuse))
+			o := newRoom(t, s, rs, rs.free(), option, activeobject.Bound(2, activeobject.Refuse))
 			here, leave := make(chan None), make(chan None)
 			one := call(rs.a, o, func(context.Context) error { here <- none; <-leave; return nil })
 			soon(t, here)
@@ -110,7 +110,7 @@ func TestABoundIsKeptWhileThereIsNoThread(t *testing.T) {
 	}
 }
 
-// Who is about to start is not said to wait, though others run.
+// A request that is about to start is not said to wait, though others run.
 func TestWhatIsStillToBeDecidedIsSaidToBe(t *testing.T) {
 	everyThread(t, func(t *testing.T, s *actor.System, options ...activeobject.Option) {
 		rs := newRooms()

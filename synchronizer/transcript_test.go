@@ -22,13 +22,13 @@ import (
 )
 
 // The transcripts in testdata are of the five phases of the text, at an account: what its
-// client asks for, who waits and why, who runs and on whose thread, and what comes back. Run
+// client asks for, which request waits and why, which runs and on whose thread, and what comes back. Run
 // the test with -rewrite to write down what happens now.
 //
 //	account callers|spawned|pool=N [x=N]   make one, by the table of the text
-//	call NAME OPERATION [AMOUNT]           a client asks for it and waits
-//	send NAME OPERATION [AMOUNT]           he does not wait
-//	try NAME OPERATION [AMOUNT]            he does not want to wait
+//	call NAME OPERATION [AMOUNT]           a client calls it and waits
+//	send NAME OPERATION [AMOUNT]           the client does not wait
+//	try NAME OPERATION [AMOUNT]            fails if it would have to wait
 //	end NAME                               the body of the request ends
 //	cancel NAME                            the client's context ends
 //	stop                                   the object is stopped
@@ -122,17 +122,17 @@ func (b *branch) make(t *testing.T, d *datadriven.TestData) {
 	b.ops = map[string]*activeobject.Operation[Account, *inquiry, int64]{"deposit": dep, "withdraw": with, "balance": bal}
 	system := objecttest.NewSystem(t)
 	state := &Account{}
-	options := []activeobject.Option{activeobject.Named("savings")}
+	options := []activeobject.Option{activeobject.Name("savings")}
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "callers":
 			options = append(options, synchronizer.Callers())
 		case "spawned":
 			b.spawned = true
-			options = append(options, synchronizer.Spawned())
+			options = append(options, synchronizer.Goroutines())
 		case "pool":
 			b.pool = newPool(t, system, int(amount(t, a.Vals[0])))
-			options = append(options, synchronizer.On(b.pool))
+			options = append(options, synchronizer.Workers(b.pool))
 		case "x":
 			state.x = amount(t, a.Vals[0])
 		}
@@ -208,7 +208,7 @@ func (b *branch) do(t *testing.T, d *datadriven.TestData) string {
 	default:
 		d.Fatalf(t, "there is no command %q", d.Cmd)
 	}
-	synctest.Wait() // until everybody waits, for something that the transcript has to say
+	synctest.Wait() // until all goroutines wait, for something that the transcript has to say
 	return b.show(t)
 }
 
@@ -223,7 +223,7 @@ func (b *branch) show(t *testing.T) string {
 	take := func(operation string, runs bool) *inquiry {
 		i := slices.IndexFunc(left, func(e *inquiry) bool { return e.operation == operation && (e.thread != "") == runs })
 		if i < 0 {
-			t.Errorf("nobody knows of this %s: %+v", operation, x)
+			t.Errorf("no client has made this %s: %+v", operation, x)
 			return &inquiry{}
 		}
 		e := left[i]

@@ -31,48 +31,48 @@ func NewAuto(system *actor.System, trigger int, options ...activeobject.Option) 
 // WaitForLeader is for the herd: it waits until the leader has come, and enough of the
 // herd have. If ctx ends first, the caller was never of the herd.
 func (a *Auto) WaitForLeader(ctx context.Context) error {
-	_, err := autoWaitForLeader.Call(ctx, a.o, none{})
+	_, err := autoWaitForLeader.Call(ctx, a.o, nil)
 	return err
 }
 
 // TryWaitForLeader is WaitForLeader without waiting. Only those that wait are of the herd, so
 // it fails with an error that matches activeobject.ErrRefused, and says what is waited for.
 func (a *Auto) TryWaitForLeader(ctx context.Context) error {
-	_, err := autoWaitForLeader.Try(ctx, a.o, none{})
+	_, err := autoWaitForLeader.Try(ctx, a.o, nil)
 	return err
 }
 
 // SendWaitForLeader is WaitForLeader as a future.
 func (a *Auto) SendWaitForLeader(ctx context.Context) activeobject.Future[none] {
-	return autoWaitForLeader.Send(ctx, a.o, none{})
+	return autoWaitForLeader.Send(ctx, a.o, nil)
 }
 
 // WaitForLeaderCase is WaitForLeader as a case for activeobject.Select. As long as the
 // Select waits, its caller is one of the herd.
 func (a *Auto) WaitForLeaderCase() *activeobject.Case[none] {
-	return autoWaitForLeader.Case(a.o, none{})
+	return autoWaitForLeader.Case(a.o, nil)
 }
 
 // WaitForHerd is for the leader: it waits until enough of the herd wait for it, lets go
 // of all of them, and returns how many went.
 func (a *Auto) WaitForHerd(ctx context.Context) (int, error) {
-	return autoWaitForHerd.Call(ctx, a.o, none{})
+	return autoWaitForHerd.Call(ctx, a.o, nil)
 }
 
 // TryWaitForHerd is WaitForHerd if the herd has gathered; else it fails with an error
 // that matches activeobject.ErrRefused.
 func (a *Auto) TryWaitForHerd(ctx context.Context) (int, error) {
-	return autoWaitForHerd.Try(ctx, a.o, none{})
+	return autoWaitForHerd.Try(ctx, a.o, nil)
 }
 
 // SendWaitForHerd is WaitForHerd as a future.
 func (a *Auto) SendWaitForHerd(ctx context.Context) activeobject.Future[int] {
-	return autoWaitForHerd.Send(ctx, a.o, none{})
+	return autoWaitForHerd.Send(ctx, a.o, nil)
 }
 
 // WaitForHerdCase is WaitForHerd as a case for activeobject.Select.
 func (a *Auto) WaitForHerdCase() *activeobject.Case[int] {
-	return autoWaitForHerd.Case(a.o, none{})
+	return autoWaitForHerd.Case(a.o, nil)
 }
 
 // Gathered returns how many of the herd wait. It does not wait for anything.
@@ -116,7 +116,7 @@ func (a *auto) Close(closing) (gone int, err error) {
 
 var (
 	autos             = activeobject.NewType[auto]("automatic squad lock")
-	autoWaitForLeader = activeobject.Entry(autos, "wait for leader", activeobject.Do((*auto).GoThrough)).When("leader has come", (*auto).Open)
+	autoWaitForLeader = activeobject.Entry(autos, "wait for leader", activeobject.Plain((*auto).GoThrough)).When("leader has come", (*auto).Open)
 
 	// Their guards and bodies name other operations.
 	autoWaitForHerd *activeobject.Operation[auto, none, int]
@@ -124,6 +124,6 @@ var (
 )
 
 func init() {
-	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.NoArg((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
+	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.ResultError((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
 	autoClose = activeobject.Entry(autos, "close", (*auto).Close).WhenWaiting("herd has gone", (*auto).HerdGone)
 }

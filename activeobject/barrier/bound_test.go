@@ -14,14 +14,14 @@ import (
 // for ever.
 func TestACyclicBarrierHasRoomForAllOfItsParties(t *testing.T) {
 	system := objecttest.NewSystem(t)
-	_, err := NewCyclic(system, 3, activeobject.Named("rounds"), activeobject.Bounded(2, activeobject.Wait))
+	_, err := NewCyclic(system, 3, activeobject.Name("rounds"), activeobject.Bound(2, activeobject.Wait))
 	var wrong *activeobject.ArgumentError
 	require.ErrorAs(t, err, &wrong)
 	require.Equal(t, "options", wrong.Argument)
 	require.ErrorContains(t, err, "barrier.NewCyclic")
 
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-		b, err := NewCyclic(system, 3, activeobject.Bounded(3, overflow))
+		b, err := NewCyclic(system, 3, activeobject.Bound(3, overflow))
 		require.NoError(t, err)
 		for _, busy := range []bool{false, true} {
 			first, second := calling(func() error { return b.Await(background) }), calling(func() error { return b.Await(background) })
@@ -61,7 +61,7 @@ func TestASquadHasRoomForItsLeaderAndTheHerd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := build(activeobject.Bounded(trigger, activeobject.Wait))
+			_, _, err := build(activeobject.Bound(trigger, activeobject.Wait))
 			var wrong *activeobject.ArgumentError
 			require.ErrorAs(t, err, &wrong)
 			require.Equal(t, "options", wrong.Argument)
@@ -69,7 +69,7 @@ func TestASquadHasRoomForItsLeaderAndTheHerd(t *testing.T) {
 			require.ErrorContains(t, err, "a leader and a herd of 2")
 
 			for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-				s, done, err := build(activeobject.Bounded(trigger+1, overflow))
+				s, done, err := build(activeobject.Bound(trigger+1, overflow))
 				require.NoError(t, err)
 				leader := calling(func() error { return s.WaitForHerd(background) })
 				var herd []<-chan error

@@ -55,7 +55,7 @@ func newCyclic(call string, system *actor.System, parties int, action func(conte
 		return nil, err
 	}
 	if action != nil { // the first to go acts
-		options = append(slices.Clip(options), activeobject.Fixed(activeobject.LIFO()))
+		options = append(slices.Clip(options), activeobject.FixedPolicy(activeobject.ByLatest()))
 	}
 	last := &cyclic{}
 	o, err := activeobject.NewFrom(system, cyclics, func() (*cyclic, error) {
@@ -80,36 +80,36 @@ func newCyclic(call string, system *actor.System, parties int, action func(conte
 // about to act, that is an *activeobject.RequeuedError around it.) An action's panic fails
 // the last party with *activeobject.PanicError.
 func (c *Cyclic) Await(ctx context.Context) error {
-	_, err := cyclicAwait.Call(ctx, c.o, none{})
+	_, err := cyclicAwait.Call(ctx, c.o, nil)
 	return err
 }
 
 // SendAwait is Await as a future. To withdraw it breaks the barrier. (There is neither an
 // attempt nor a case for Select: an arrival cannot be taken back.)
 func (c *Cyclic) SendAwait(ctx context.Context) activeobject.Future[none] {
-	return cyclicAwait.Send(ctx, c.o, none{})
+	return cyclicAwait.Send(ctx, c.o, nil)
 }
 
 // Reset makes the barrier as good as new: it is not broken any more, and parties that
 // wait fail with a *BrokenError that says so.
 func (c *Cyclic) Reset() error {
-	_, err := cyclicReset.Call(context.Background(), c.o, none{})
+	_, err := cyclicReset.Call(context.Background(), c.o, nil)
 	return err
 }
 
 // SendReset is Reset as a future.
 func (c *Cyclic) SendReset() activeobject.Future[none] {
-	return cyclicReset.Send(context.Background(), c.o, none{})
+	return cyclicReset.Send(context.Background(), c.o, nil)
 }
 
 // Broken reports whether the barrier is broken.
 func (c *Cyclic) Broken() (bool, error) {
-	return cyclicBroken.Call(context.Background(), c.o, none{})
+	return cyclicBroken.Call(context.Background(), c.o, nil)
 }
 
 // SendBroken is Broken as a future.
 func (c *Cyclic) SendBroken() activeobject.Future[bool] {
-	return cyclicBroken.Send(context.Background(), c.o, none{})
+	return cyclicBroken.Send(context.Background(), c.o, nil)
 }
 
 // Parties returns how many parties a round needs.
@@ -188,19 +188,19 @@ func (c *cyclic) Gone() bool { return c.arrived() > 0 || c.Waiting(cyclicAwait) 
 func (c *cyclic) Await() (none, error) {
 	switch came := c.arrived(); {
 	case c.broken != nil:
-		return none{}, c.broken
+		return nil, c.broken
 	case came == 0:
 		if c.result != nil {
-			return none{}, c.result
+			return nil, c.result
 		}
-		return none{}, nil
+		return nil, nil
 	case c.lacks(came, c.Waiting(cyclicAwait)+1):
-		return none{}, c.abandon()
+		return nil, c.abandon()
 	case c.action != nil:
-		return none{}, toAct
+		return nil, toAct
 	}
 	c.end(nil)
-	return none{}, nil
+	return nil, nil
 }
 
 // end ends the round for all that have come.
@@ -211,17 +211,17 @@ func (c *cyclic) end(result *BrokenError) { c.before, c.result = c.Joined(cyclic
 func (c *cyclic) Act(ctx context.Context, _ acting) (none, error) {
 	switch {
 	case c.broken != nil:
-		return none{}, c.broken
+		return nil, c.broken
 	case c.lacks(c.arrived(), c.Waiting(cyclicAwait)+1):
-		return none{}, c.abandon()
+		return nil, c.abandon()
 	}
 	c.breaks("its action has panicked", nil)
 	if err := c.action(ctx); err != nil {
-		return none{}, c.breaks("its action has failed", err)
+		return nil, c.breaks("its action has failed", err)
 	}
 	c.broken = nil
 	c.end(nil)
-	return none{}, nil
+	return nil, nil
 }
 
 func (c *cyclic) breaks(problem string, cause error) error {
@@ -244,7 +244,7 @@ func (c *cyclic) Broken() bool {
 
 var (
 	cyclics      = activeobject.NewType[cyclic]("cyclic barrier")
-	cyclicBroken = activeobject.Function(cyclics, "broken", activeobject.Get((*cyclic).Broken))
+	cyclicBroken = activeobject.Function(cyclics, "broken", activeobject.Result((*cyclic).Broken))
 
 	cyclicAwait, cyclicReset *activeobject.Operation[cyclic, none, none]
 	cyclicAct                *activeobject.Operation[cyclic, acting, none]
@@ -253,8 +253,8 @@ var (
 )
 
 func init() {
-	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.NoArg((*cyclic).Await)).WhenWaiting("all have arrived", (*cyclic).Released)
-	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Do((*cyclic).Reset)).WhenWaiting("last round has gone", (*cyclic).Gone)
+	cyclicAwait = activeobject.Entry(cyclics, "await", activeobject.ResultError((*cyclic).Await)).WhenWaiting("all have arrived", (*cyclic).Released)
+	cyclicReset = activeobject.Entry(cyclics, "reset", activeobject.Plain((*cyclic).Reset)).WhenWaiting("last round has gone", (*cyclic).Gone)
 	cyclicAct = activeobject.ProcedureCtx(cyclics, "act", (*cyclic).Act)
 	_, toAct = cyclicAct.Requeue(acting{})
 }

@@ -238,7 +238,7 @@ func TestAPartyThatLeavesBeforeTheActionBeginsBreaksTheRound(t *testing.T) {
 	// A stepper lets the test come between the last party and its action.
 	stepper := objecttest.NewStepper(t)
 	acted := false
-	b, err := NewCyclicAction(objecttest.NewSystem(t), 2, func(context.Context) error { acted = true; return nil }, activeobject.On(stepper))
+	b, err := NewCyclicAction(objecttest.NewSystem(t), 2, func(context.Context) error { acted = true; return nil }, activeobject.Dispatcher(stepper))
 	require.NoError(t, err)
 	for who, fails := range []outcome{never, left} {
 		both := []activeobject.Future[none]{b.SendAwait(background), b.SendAwait(background)}
@@ -260,7 +260,7 @@ func TestAPartyThatLeavesBeforeTheActionBeginsBreaksTheRound(t *testing.T) {
 }
 
 func TestAStoppedBarrierFailsAll(t *testing.T) {
-	b, err := NewCyclic(objecttest.NewSystem(t), 2, activeobject.Named("rounds"))
+	b, err := NewCyclic(objecttest.NewSystem(t), 2, activeobject.Name("rounds"))
 	require.NoError(t, err)
 	f := b.SendAwait(background)
 	objecttest.Waiting(t, b.o, cyclicAwait, 1)

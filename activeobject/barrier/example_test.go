@@ -48,7 +48,7 @@ func ExampleCyclic() {
 func ExampleCyclic_Broken() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	b, err := barrier.NewCyclic(system, 2, activeobject.Named("rounds"))
+	b, err := barrier.NewCyclic(system, 2, activeobject.Name("rounds"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -28,46 +28,46 @@ func NewLatch(system *actor.System, count int, options ...activeobject.Option) (
 // CountDown counts an event. Once the latch is open it fails with *MisuseError: there
 // are more events than was said. (The latch of java.util.concurrent ignores that.)
 func (l *Latch) CountDown() error {
-	_, err := latchCountDown.Call(context.Background(), l.o, none{})
+	_, err := latchCountDown.Call(context.Background(), l.o, nil)
 	return err
 }
 
 // SendCountDown is CountDown as a future.
 func (l *Latch) SendCountDown() activeobject.Future[none] {
-	return latchCountDown.Send(context.Background(), l.o, none{})
+	return latchCountDown.Send(context.Background(), l.o, nil)
 }
 
 // Await waits until the latch is open.
 func (l *Latch) Await(ctx context.Context) error {
-	_, err := latchAwait.Call(ctx, l.o, none{})
+	_, err := latchAwait.Call(ctx, l.o, nil)
 	return err
 }
 
 // TryAwait fails with an error that matches activeobject.ErrRefused if the latch is
 // not open.
 func (l *Latch) TryAwait(ctx context.Context) error {
-	_, err := latchAwait.Try(ctx, l.o, none{})
+	_, err := latchAwait.Try(ctx, l.o, nil)
 	return err
 }
 
 // SendAwait is Await as a future.
 func (l *Latch) SendAwait(ctx context.Context) activeobject.Future[none] {
-	return latchAwait.Send(ctx, l.o, none{})
+	return latchAwait.Send(ctx, l.o, nil)
 }
 
 // AwaitCase is Await as a case for activeobject.Select.
 func (l *Latch) AwaitCase() *activeobject.Case[none] {
-	return latchAwait.Case(l.o, none{})
+	return latchAwait.Case(l.o, nil)
 }
 
 // Count returns how many events are still to come.
 func (l *Latch) Count() (int, error) {
-	return latchCount.Call(context.Background(), l.o, none{})
+	return latchCount.Call(context.Background(), l.o, nil)
 }
 
 // SendCount is Count as a future.
 func (l *Latch) SendCount() activeobject.Future[int] {
-	return latchCount.Send(context.Background(), l.o, none{})
+	return latchCount.Send(context.Background(), l.o, nil)
 }
 
 // Object returns the shared object, to explain, observe, address or stop it.
@@ -82,10 +82,10 @@ type latch struct {
 // CountDown counts one of the events, and no more than there are.
 func (l *latch) CountDown() (none, error) {
 	if l.left == 0 {
-		return none{}, &MisuseError{Barrier: l.ObjectName(), Operation: "count down", Problem: "it is open already: there are more events than it was made for"}
+		return nil, &MisuseError{Barrier: l.ObjectName(), Operation: "count down", Problem: "it is open already: there are more events than it was made for"}
 	}
 	l.left--
-	return none{}, nil
+	return nil, nil
 }
 
 // Open is the guard of those who wait. Once it holds it holds for good.
@@ -99,7 +99,7 @@ func (l *latch) Count() int { return l.left }
 
 var (
 	latches        = activeobject.NewType[latch]("latch")
-	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.NoArg((*latch).CountDown))
-	latchAwait     = activeobject.Function(latches, "await", activeobject.Do((*latch).Pass)).When("counted down", (*latch).Open)
-	latchCount     = activeobject.Function(latches, "count", activeobject.Get((*latch).Count))
+	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.ResultError((*latch).CountDown))
+	latchAwait     = activeobject.Function(latches, "await", activeobject.Plain((*latch).Pass)).When("counted down", (*latch).Open)
+	latchCount     = activeobject.Function(latches, "count", activeobject.Result((*latch).Count))
 )

@@ -24,11 +24,11 @@ const patience = 20 * time.Second
 // ways are all the ways to run an object. Whatever a test finds must be so in each.
 var ways = map[string][]activeobject.Option{
 	"borrowed":          nil,
-	"without fast path": {activeobject.WithoutFastPath()},
-	"pooled":            {activeobject.Pooled()},
-	"dedicated":         {activeobject.Dedicated()},
-	"latest first":      {activeobject.LIFO()},
-	"rotating":          {activeobject.Rotating()},
+	"without fast path": {activeobject.NoFastPath()},
+	"pooled":            {activeobject.PooledThreads()},
+	"dedicated":         {activeobject.DedicatedThread()},
+	"latest first":      {activeobject.ByLatest()},
+	"rotating":          {activeobject.ByRotation()},
 }
 
 // inOrder are the ways that serve who waits in the order of arrival.

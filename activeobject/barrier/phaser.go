@@ -44,34 +44,34 @@ func NewPhaser(system *actor.System, parties int, options ...activeobject.Option
 
 // Join adds a party, and returns the phase, in which it has yet to arrive.
 func (p *Phaser) Join() (phase int, err error) {
-	return phaserJoin.Call(context.Background(), p.o, none{})
+	return phaserJoin.Call(context.Background(), p.o, nil)
 }
 
 // SendJoin is Join as a future.
 func (p *Phaser) SendJoin() activeobject.Future[int] {
-	return phaserJoin.Send(context.Background(), p.o, none{})
+	return phaserJoin.Send(context.Background(), p.o, nil)
 }
 
 // Arrive says that a party has arrived, and returns the phase in which it has. If there
 // is no party it fails with *MisuseError.
 func (p *Phaser) Arrive() (phase int, err error) {
-	return phaserArrive.Call(context.Background(), p.o, none{})
+	return phaserArrive.Call(context.Background(), p.o, nil)
 }
 
 // SendArrive is Arrive as a future.
 func (p *Phaser) SendArrive() activeobject.Future[int] {
-	return phaserArrive.Send(context.Background(), p.o, none{})
+	return phaserArrive.Send(context.Background(), p.o, nil)
 }
 
 // ArriveAndLeave says that a party has arrived in this phase, and is none any more from
 // then on. It returns the phase. If there is no party it fails with *MisuseError.
 func (p *Phaser) ArriveAndLeave() (phase int, err error) {
-	return phaserLeave.Call(context.Background(), p.o, none{})
+	return phaserLeave.Call(context.Background(), p.o, nil)
 }
 
 // SendArriveAndLeave is ArriveAndLeave as a future.
 func (p *Phaser) SendArriveAndLeave() activeobject.Future[int] {
-	return phaserLeave.Send(context.Background(), p.o, none{})
+	return phaserLeave.Send(context.Background(), p.o, nil)
 }
 
 // ArriveAndAwait is Arrive, and AwaitPhase for the phase that it returns. The phase is the one in
@@ -81,13 +81,13 @@ func (p *Phaser) SendArriveAndLeave() activeobject.Future[int] {
 // *activeobject.RequeuedError around the context's (or that of a phaser that has been
 // stopped); otherwise it has not arrived.
 func (p *Phaser) ArriveAndAwait(ctx context.Context) (phase int, err error) {
-	return phaserArriveAndAwait.Call(ctx, p.o, none{})
+	return phaserArriveAndAwait.Call(ctx, p.o, nil)
 }
 
 // SendArriveAndAwait is ArriveAndAwait as a future. (There is neither an attempt nor a case
 // for Select: an arrival cannot be taken back.)
 func (p *Phaser) SendArriveAndAwait(ctx context.Context) activeobject.Future[int] {
-	return phaserArriveAndAwait.Send(ctx, p.o, none{})
+	return phaserArriveAndAwait.Send(ctx, p.o, nil)
 }
 
 // AwaitPhase waits until the phase is over, which may have yet to begin.
@@ -122,12 +122,12 @@ type PhaserStatus struct {
 
 // Status returns how things are.
 func (p *Phaser) Status() (PhaserStatus, error) {
-	return phaserStatus.Call(context.Background(), p.o, none{})
+	return phaserStatus.Call(context.Background(), p.o, nil)
 }
 
 // SendStatus is Status as a future.
 func (p *Phaser) SendStatus() activeobject.Future[PhaserStatus] {
-	return phaserStatus.Send(context.Background(), p.o, none{})
+	return phaserStatus.Send(context.Background(), p.o, nil)
 }
 
 // Object returns the shared object, to explain, observe, address or stop it.
@@ -195,13 +195,13 @@ func phaseOf(phase int) int { return phase }
 
 var (
 	phasers      = activeobject.NewType[phaser]("phaser")
-	phaserJoin   = activeobject.Procedure(phasers, "join", activeobject.Get((*phaser).Join))
-	phaserArrive = activeobject.Procedure(phasers, "arrive", activeobject.NoArg((*phaser).Arrive))
-	phaserLeave  = activeobject.Procedure(phasers, "arrive and leave", activeobject.NoArg((*phaser).ArriveAndLeave))
-	phaserStatus = activeobject.Function(phasers, "status", activeobject.Get((*phaser).Status))
+	phaserJoin   = activeobject.Procedure(phasers, "join", activeobject.Result((*phaser).Join))
+	phaserArrive = activeobject.Procedure(phasers, "arrive", activeobject.ResultError((*phaser).Arrive))
+	phaserLeave  = activeobject.Procedure(phasers, "arrive and leave", activeobject.ResultError((*phaser).ArriveAndLeave))
+	phaserStatus = activeobject.Function(phasers, "status", activeobject.Result((*phaser).Status))
 
 	// All who wait for one phase share the answer of the guard.
 	phaserAwait = activeobject.EntryFamily(phasers, "await phase", (*phaser).Await, phaseOf).WhenKey("phase is over", (*phaser).Over)
 
-	phaserArriveAndAwait = activeobject.Procedure(phasers, "arrive and await", activeobject.NoArg((*phaser).ArriveAndAwait))
+	phaserArriveAndAwait = activeobject.Procedure(phasers, "arrive and await", activeobject.ResultError((*phaser).ArriveAndAwait))
 )

@@ -43,49 +43,49 @@ func NewSquad(system *actor.System, trigger int, options ...activeobject.Option)
 // WaitForLeader is for the herd: it waits until the leader is done. If ctx ends first,
 // the caller was never of the herd.
 func (s *Squad) WaitForLeader(ctx context.Context) error {
-	_, err := squadWaitForLeader.Call(ctx, s.o, none{})
+	_, err := squadWaitForLeader.Call(ctx, s.o, nil)
 	return err
 }
 
 // TryWaitForLeader is WaitForLeader without waiting. Only those that wait are of the herd, so
 // it fails with an error that matches activeobject.ErrRefused, and says what is waited for.
 func (s *Squad) TryWaitForLeader(ctx context.Context) error {
-	_, err := squadWaitForLeader.Try(ctx, s.o, none{})
+	_, err := squadWaitForLeader.Try(ctx, s.o, nil)
 	return err
 }
 
 // SendWaitForLeader is WaitForLeader as a future.
 func (s *Squad) SendWaitForLeader(ctx context.Context) activeobject.Future[none] {
-	return squadWaitForLeader.Send(ctx, s.o, none{})
+	return squadWaitForLeader.Send(ctx, s.o, nil)
 }
 
 // WaitForLeaderCase is WaitForLeader as a case for activeobject.Select. As long as the
 // Select waits, its caller is one of the herd.
 func (s *Squad) WaitForLeaderCase() *activeobject.Case[none] {
-	return squadWaitForLeader.Case(s.o, none{})
+	return squadWaitForLeader.Case(s.o, nil)
 }
 
 // WaitForHerd is for the leader: it waits until enough of the herd wait for it.
 func (s *Squad) WaitForHerd(ctx context.Context) error {
-	_, err := squadWaitForHerd.Call(ctx, s.o, none{})
+	_, err := squadWaitForHerd.Call(ctx, s.o, nil)
 	return err
 }
 
 // TryWaitForHerd is WaitForHerd if the herd has gathered; else it fails with an error
 // that matches activeobject.ErrRefused.
 func (s *Squad) TryWaitForHerd(ctx context.Context) error {
-	_, err := squadWaitForHerd.Try(ctx, s.o, none{})
+	_, err := squadWaitForHerd.Try(ctx, s.o, nil)
 	return err
 }
 
 // SendWaitForHerd is WaitForHerd as a future.
 func (s *Squad) SendWaitForHerd(ctx context.Context) activeobject.Future[none] {
-	return squadWaitForHerd.Send(ctx, s.o, none{})
+	return squadWaitForHerd.Send(ctx, s.o, nil)
 }
 
 // WaitForHerdCase is WaitForHerd as a case for activeobject.Select.
 func (s *Squad) WaitForHerdCase() *activeobject.Case[none] {
-	return squadWaitForHerd.Case(s.o, none{})
+	return squadWaitForHerd.Case(s.o, nil)
 }
 
 // LeaderDone lets go of all of the herd that wait, and returns how many went. It may let
@@ -94,12 +94,12 @@ func (s *Squad) WaitForHerdCase() *activeobject.Case[none] {
 // If several leaders have waited for the same herd, the first that is done lets it go; for
 // the others LeaderDone returns 0, and lets go of none that have come since.
 func (s *Squad) LeaderDone() (int, error) {
-	return squadLeaderDone.Call(context.Background(), s.o, none{})
+	return squadLeaderDone.Call(context.Background(), s.o, nil)
 }
 
 // SendLeaderDone is LeaderDone as a future.
 func (s *Squad) SendLeaderDone() activeobject.Future[int] {
-	return squadLeaderDone.Send(context.Background(), s.o, none{})
+	return squadLeaderDone.Send(context.Background(), s.o, nil)
 }
 
 // Gathered returns how many of the herd wait. It does not wait for anything.
@@ -159,7 +159,7 @@ func (s *squad) Close(closing) (gone int, err error) {
 
 var (
 	squads             = activeobject.NewType[squad]("squad lock")
-	squadWaitForLeader = activeobject.Entry(squads, "wait for leader", activeobject.Do((*squad).GoThrough)).When("leader is done", (*squad).Open)
+	squadWaitForLeader = activeobject.Entry(squads, "wait for leader", activeobject.Plain((*squad).GoThrough)).When("leader is done", (*squad).Open)
 
 	// Their guards and bodies name other operations.
 	squadWaitForHerd *activeobject.Operation[squad, none, none]
@@ -168,7 +168,7 @@ var (
 )
 
 func init() {
-	squadWaitForHerd = activeobject.Entry(squads, "wait for herd", activeobject.Do((*squad).WaitForHerd)).WhenWaiting("herd is here", (*squad).HerdIsHere)
-	squadLeaderDone = activeobject.Procedure(squads, "leader done", activeobject.NoArg((*squad).LeaderDone))
+	squadWaitForHerd = activeobject.Entry(squads, "wait for herd", activeobject.Plain((*squad).WaitForHerd)).WhenWaiting("herd is here", (*squad).HerdIsHere)
+	squadLeaderDone = activeobject.Procedure(squads, "leader done", activeobject.ResultError((*squad).LeaderDone))
 	squadClose = activeobject.Entry(squads, "close", (*squad).Close).WhenWaiting("herd has gone", (*squad).HerdGone)
 }

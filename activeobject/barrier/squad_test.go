@@ -78,7 +78,7 @@ func TestTheLeaderWaitsForTheHerd(t *testing.T) {
 
 func TestALeaderThatHasNotSeenTheHerdIsNotDone(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
-		s, err := NewSquad(system, 1, append(options, activeobject.Named("squad"))...)
+		s, err := NewSquad(system, 1, append(options, activeobject.Name("squad"))...)
 		require.NoError(t, err)
 		f := s.SendWaitForLeader(background)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
@@ -357,7 +357,7 @@ func TestSquadsDoWhatTheModelDoes(t *testing.T) {
 func TestAHerdThatIsCancelledAsItGoesLeavesTheGateClosed(t *testing.T) {
 	// A stepper lets the test come between the leader and the herd.
 	stepper := objecttest.NewStepper(t)
-	s, err := NewSquad(objecttest.NewSystem(t), 2, activeobject.On(stepper))
+	s, err := NewSquad(objecttest.NewSystem(t), 2, activeobject.Dispatcher(stepper))
 	require.NoError(t, err)
 	for passing := range 3 {
 		herd := []activeobject.Future[none]{s.SendWaitForLeader(background), s.SendWaitForLeader(background)}

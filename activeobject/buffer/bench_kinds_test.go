@@ -34,7 +34,7 @@ func (l *list) put(item int) (none, error) {
 		l.tail.next = n
 	}
 	l.tail = n
-	return none{}, nil
+	return nil, nil
 }
 
 func (l *list) get(none) (int, error) {
@@ -55,7 +55,7 @@ var (
 	lists     = activeobject.NewType[list]("list")
 	listPut   = activeobject.Procedure(lists, "put", (*list).put)
 	listGet   = activeobject.Entry(lists, "get", (*list).get).When("not empty", (*list).notEmpty)
-	listClose = activeobject.Procedure(lists, "close", activeobject.Do((*list).close))
+	listClose = activeobject.Procedure(lists, "close", activeobject.Plain((*list).close))
 )
 
 func listed(b *testing.B, system *actor.System) func() pipe {
@@ -64,8 +64,8 @@ func listed(b *testing.B, system *actor.System) func() pipe {
 		o := activeobject.Must(activeobject.New(system, lists, &list{}))
 		return pipe{"list",
 			func(i int) bool { _, err := listPut.Call(ctx, o, i); return err == nil },
-			func() (int, bool) { i, err := listGet.Call(ctx, o, none{}); return i, err == nil },
-			func() { listClose.Call(ctx, o, none{}) },
+			func() (int, bool) { i, err := listGet.Call(ctx, o, nil); return i, err == nil },
+			func() { listClose.Call(ctx, o, nil) },
 		}
 	}
 }

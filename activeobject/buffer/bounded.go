@@ -22,11 +22,11 @@ func (r *ring[T]) notEmpty() bool { return r.count > 0 || r.closed }
 
 func (r *ring[T]) put(item T) (none, error) {
 	if r.closed {
-		return none{}, r.passed()
+		return nil, r.passed()
 	}
 	r.items[r.at(r.count)] = item
 	r.count++
-	return none{}, nil
+	return nil, nil
 }
 
 func (r *ring[T]) get(none) (item T, err error) {
@@ -65,7 +65,7 @@ func declareBoundeds[T any]() *boundeds[T] {
 		typ:    t,
 		put:    activeobject.Entry(t, "put", (*ring[T]).put).When("not full", (*ring[T]).notFull),
 		get:    activeobject.Entry(t, "get", (*ring[T]).get).When("not empty", (*ring[T]).notEmpty),
-		length: activeobject.Function(t, "len", activeobject.Get((*ring[T]).len)),
+		length: activeobject.Function(t, "len", activeobject.Result((*ring[T]).len)),
 		shut:   activeobject.Procedure(t, "close", (*ring[T]).close),
 	}
 }
@@ -125,23 +125,23 @@ func (b *Bounded[T]) PutCase(item T) *activeobject.Case[none] {
 // is none; if ctx ends first it has taken nothing, and never will. Once the buffer is
 // closed and empty it fails with a *ClosedError, also for those who wait then.
 func (b *Bounded[T]) Get(ctx context.Context) (T, error) {
-	return b.ops.get.Call(ctx, b.o, none{})
+	return b.ops.get.Call(ctx, b.o, nil)
 }
 
 // TryGet is Get for who does not want to wait: if he had to it fails with an
 // *activeobject.RefusedError.
 func (b *Bounded[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, none{})
+	return b.ops.get.Try(ctx, b.o, nil)
 }
 
 // SendGet is Get as a future.
 func (b *Bounded[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, none{})
+	return b.ops.get.Send(ctx, b.o, nil)
 }
 
 // GetCase is Get as a case for activeobject.Select.
 func (b *Bounded[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, none{})
+	return b.ops.get.Case(b.o, nil)
 }
 
 // All ranges over the items as Get takes them, until the buffer is closed and empty.
@@ -151,12 +151,12 @@ func (b *Bounded[T]) All(ctx context.Context) iter.Seq2[T, error] { return all(c
 
 // Len returns how many items are in the buffer.
 func (b *Bounded[T]) Len() (int, error) {
-	return b.ops.length.Call(context.Background(), b.o, none{})
+	return b.ops.length.Call(context.Background(), b.o, nil)
 }
 
 // SendLen is Len as a future.
 func (b *Bounded[T]) SendLen() activeobject.Future[int] {
-	return b.ops.length.Send(context.Background(), b.o, none{})
+	return b.ops.length.Send(context.Background(), b.o, nil)
 }
 
 // Cap returns how many items there is room for.
@@ -165,13 +165,13 @@ func (b *Bounded[T]) Cap() int { return b.cap }
 // Close says that nothing is put any more. What is in the buffer can still be got. A
 // second Close fails with a *ClosedError.
 func (b *Bounded[T]) Close() error {
-	_, err := b.ops.shut.Call(context.Background(), b.o, none{})
+	_, err := b.ops.shut.Call(context.Background(), b.o, nil)
 	return err
 }
 
 // SendClose is Close as a future.
 func (b *Bounded[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, none{})
+	return b.ops.shut.Send(context.Background(), b.o, nil)
 }
 
 // Object returns the shared object, to explain, observe or stop it.

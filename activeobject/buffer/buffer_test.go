@@ -353,14 +353,14 @@ func TestBadInput(t *testing.T) {
 
 func TestErrorsNameTheBuffer(t *testing.T) {
 	system := objecttest.NewSystem(t)
-	a := must[*buffer.ReadAny[string]](t)(buffer.NewReadAny[string](system, activeobject.Named("thermometer")))
+	a := must[*buffer.ReadAny[string]](t)(buffer.NewReadAny[string](system, activeobject.Name("thermometer")))
 	_, err := a.Get()
 	require.EqualError(t, err, "sluice: thermometer has no value yet")
 	require.Equal(t, &buffer.UninitializedError{Buffer: "thermometer"}, err)
 	require.NoError(t, a.Close())
 	require.EqualError(t, a.Put("hot"), "sluice: thermometer is closed")
 
-	n := must[*buffer.ReadNew[string]](t)(buffer.NewReadNew[string](system, activeobject.Named("news")))
+	n := must[*buffer.ReadNew[string]](t)(buffer.NewReadNew[string](system, activeobject.Name("news")))
 	r := must[*buffer.Reader[string]](t)(n.Register())
 	require.NoError(t, r.Close())
 	require.EqualError(t, r.Close(), "sluice: reader 1 of news is closed")

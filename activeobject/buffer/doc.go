@@ -92,10 +92,10 @@ type end struct {
 
 func (e *end) close(none) (none, error) {
 	if e.closed {
-		return none{}, e.passed()
+		return nil, e.passed()
 	}
 	e.closed = true
-	return none{}, nil
+	return nil, nil
 }
 
 // passed is the error of who comes too late.

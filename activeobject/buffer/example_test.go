@@ -15,7 +15,7 @@ func Example() {
 	system := actor.NewSystem()
 	ctx := context.Background()
 	defer system.Close(ctx)
-	orders, err := buffer.NewBounded[string](system, 2, activeobject.Named("orders"))
+	orders, err := buffer.NewBounded[string](system, 2, activeobject.Name("orders"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,7 +44,7 @@ func ExampleBounded() {
 	system := actor.NewSystem()
 	ctx := context.Background()
 	defer system.Close(ctx)
-	b, _ := buffer.NewBounded[int](system, 2, activeobject.Named("numbers"))
+	b, _ := buffer.NewBounded[int](system, 2, activeobject.Name("numbers"))
 	b.Put(ctx, 1)
 	b.Put(ctx, 2)
 	fmt.Println(b.TryPut(ctx, 3))
@@ -130,7 +130,7 @@ func ExampleUnbounded() {
 func ExampleReadAny() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
-	temperature, _ := buffer.NewReadAny[float64](system, activeobject.Named("temperature"))
+	temperature, _ := buffer.NewReadAny[float64](system, activeobject.Name("temperature"))
 	_, err := temperature.Get()
 	fmt.Println(err)
 	temperature.Put(20.5)

@@ -234,7 +234,7 @@ type none = activeobject.None
 
 // nothing gives a function that returns only an error a result.
 func nothing(f func() error) func() (none, error) {
-	return func() (none, error) { return none{}, f() }
+	return func() (none, error) { return nil, f() }
 }
 
 func TestHistoriesAreSequential(t *testing.T) {

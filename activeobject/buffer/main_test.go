@@ -22,8 +22,8 @@ var background = context.Background()
 func everywhere(t *testing.T, test func(t *testing.T, system *actor.System, options ...activeobject.Option)) {
 	for name, options := range map[string][]activeobject.Option{
 		"default":           nil,
-		"without fast path": {activeobject.WithoutFastPath()},
-		"pooled":            {activeobject.Pooled()},
+		"without fast path": {activeobject.NoFastPath()},
+		"pooled":            {activeobject.PooledThreads()},
 	} {
 		t.Run(name, func(t *testing.T) { test(t, objecttest.NewSystem(t), options...) })
 	}

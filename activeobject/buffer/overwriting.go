@@ -19,7 +19,7 @@ func (w *window[T]) put(item T) (d Dropped[T], err error) {
 		return d, w.passed()
 	}
 	if w.count == len(w.items) {
-		d.Item, _ = w.get(none{})
+		d.Item, _ = w.get(nil)
 		d.Any = true
 		w.lost++
 	}
@@ -45,8 +45,8 @@ func declareOverwritings[T any]() *overwritings[T] {
 		typ:    t,
 		put:    activeobject.Procedure(t, "put", (*window[T]).put),
 		get:    activeobject.Entry(t, "get", (*window[T]).get).When("not empty", (*window[T]).notEmpty),
-		length: activeobject.Function(t, "len", activeobject.Get((*window[T]).len)),
-		lost:   activeobject.Function(t, "dropped", activeobject.Get((*window[T]).dropped)),
+		length: activeobject.Function(t, "len", activeobject.Result((*window[T]).len)),
+		lost:   activeobject.Function(t, "dropped", activeobject.Result((*window[T]).dropped)),
 		shut:   activeobject.Procedure(t, "close", (*window[T]).close),
 	}
 }
@@ -98,23 +98,23 @@ func (b *Overwriting[T]) SendPut(item T) activeobject.Future[Dropped[T]] {
 // taken nothing, and never will. Once the buffer is closed and empty it fails with a
 // *ClosedError, also for those who wait then.
 func (b *Overwriting[T]) Get(ctx context.Context) (T, error) {
-	return b.ops.get.Call(ctx, b.o, none{})
+	return b.ops.get.Call(ctx, b.o, nil)
 }
 
 // TryGet is Get for who does not want to wait: if he had to it fails with an
 // *activeobject.RefusedError.
 func (b *Overwriting[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, none{})
+	return b.ops.get.Try(ctx, b.o, nil)
 }
 
 // SendGet is Get as a future.
 func (b *Overwriting[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, none{})
+	return b.ops.get.Send(ctx, b.o, nil)
 }
 
 // GetCase is Get as a case for activeobject.Select.
 func (b *Overwriting[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, none{})
+	return b.ops.get.Case(b.o, nil)
 }
 
 // All ranges over the items as Get takes them, as Bounded.All does.
@@ -122,12 +122,12 @@ func (b *Overwriting[T]) All(ctx context.Context) iter.Seq2[T, error] { return a
 
 // Len returns how many items are in the buffer.
 func (b *Overwriting[T]) Len() (int, error) {
-	return b.ops.length.Call(context.Background(), b.o, none{})
+	return b.ops.length.Call(context.Background(), b.o, nil)
 }
 
 // SendLen is Len as a future.
 func (b *Overwriting[T]) SendLen() activeobject.Future[int] {
-	return b.ops.length.Send(context.Background(), b.o, none{})
+	return b.ops.length.Send(context.Background(), b.o, nil)
 }
 
 // Cap returns how many items there is room for.
@@ -135,24 +135,24 @@ func (b *Overwriting[T]) Cap() int { return b.cap }
 
 // Dropped returns how many items have been dropped so far.
 func (b *Overwriting[T]) Dropped() (uint64, error) {
-	return b.ops.lost.Call(context.Background(), b.o, none{})
+	return b.ops.lost.Call(context.Background(), b.o, nil)
 }
 
 // SendDropped is Dropped as a future.
 func (b *Overwriting[T]) SendDropped() activeobject.Future[uint64] {
-	return b.ops.lost.Send(context.Background(), b.o, none{})
+	return b.ops.lost.Send(context.Background(), b.o, nil)
 }
 
 // Close says that nothing is put any more. What is in the buffer can still be got. A
 // second Close fails with a *ClosedError.
 func (b *Overwriting[T]) Close() error {
-	_, err := b.ops.shut.Call(context.Background(), b.o, none{})
+	_, err := b.ops.shut.Call(context.Background(), b.o, nil)
 	return err
 }
 
 // SendClose is Close as a future.
 func (b *Overwriting[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, none{})
+	return b.ops.shut.Send(context.Background(), b.o, nil)
 }
 
 // Object returns the shared object, to explain, observe or stop it.

@@ -16,10 +16,10 @@ type sample[T any] struct {
 
 func (s *sample[T]) put(value T) (none, error) {
 	if s.closed {
-		return none{}, s.passed()
+		return nil, s.passed()
 	}
 	s.value, s.valid = value, true
-	return none{}, nil
+	return nil, nil
 }
 
 func (s *sample[T]) get(none) (T, error) {
@@ -49,7 +49,7 @@ func declareReadAnys[T any]() *readAnys[T] {
 		typ:         t,
 		put:         activeobject.Procedure(t, "put", (*sample[T]).put),
 		get:         activeobject.Function(t, "get", (*sample[T]).get),
-		initialized: activeobject.Function(t, "initialized", activeobject.Get((*sample[T]).initialized)),
+		initialized: activeobject.Function(t, "initialized", activeobject.Result((*sample[T]).initialized)),
 		shut:        activeobject.Procedure(t, "close", (*sample[T]).close),
 	}
 }
@@ -94,33 +94,33 @@ func (b *ReadAny[T]) SendPut(value T) activeobject.Future[none] {
 // a *ClosedError: since nothing is used up by reading, a reader would otherwise never
 // notice.
 func (b *ReadAny[T]) Get() (T, error) {
-	return b.ops.get.Call(context.Background(), b.o, none{})
+	return b.ops.get.Call(context.Background(), b.o, nil)
 }
 
 // SendGet is Get as a future.
 func (b *ReadAny[T]) SendGet() activeobject.Future[T] {
-	return b.ops.get.Send(context.Background(), b.o, none{})
+	return b.ops.get.Send(context.Background(), b.o, nil)
 }
 
 // Initialized reports whether there is a value. Once there is one there always is.
 func (b *ReadAny[T]) Initialized() (bool, error) {
-	return b.ops.initialized.Call(context.Background(), b.o, none{})
+	return b.ops.initialized.Call(context.Background(), b.o, nil)
 }
 
 // SendInitialized is Initialized as a future.
 func (b *ReadAny[T]) SendInitialized() activeobject.Future[bool] {
-	return b.ops.initialized.Send(context.Background(), b.o, none{})
+	return b.ops.initialized.Send(context.Background(), b.o, nil)
 }
 
 // Close says that nothing is put any more. A second Close fails with a *ClosedError.
 func (b *ReadAny[T]) Close() error {
-	_, err := b.ops.shut.Call(context.Background(), b.o, none{})
+	_, err := b.ops.shut.Call(context.Background(), b.o, nil)
 	return err
 }
 
 // SendClose is Close as a future.
 func (b *ReadAny[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, none{})
+	return b.ops.shut.Send(context.Background(), b.o, nil)
 }
 
 // Object returns the shared object, to explain, observe or stop it.

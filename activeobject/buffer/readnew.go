@@ -32,11 +32,11 @@ func (n *news[T]) newTo(reader uint64) bool {
 
 func (n *news[T]) put(value T) (none, error) {
 	if n.closed {
-		return none{}, n.passed()
+		return nil, n.passed()
 	}
 	n.value = value
 	n.serial++
-	return none{}, nil
+	return nil, nil
 }
 
 func (n *news[T]) get(none) (value T, err error) {
@@ -79,10 +79,10 @@ func (n *news[T]) register() uint64 {
 
 func (n *news[T]) unregister(reader uint64) (none, error) {
 	if _, registered := n.seen[reader]; !registered {
-		return none{}, n.gone(reader)
+		return nil, n.gone(reader)
 	}
 	delete(n.seen, reader)
-	return none{}, nil
+	return nil, nil
 }
 
 // gone is the error of who asks for a reader that has been closed.
@@ -110,7 +110,7 @@ func declareReadNews[T any]() *readNews[T] {
 		get:        activeobject.Entry(t, "get", (*news[T]).get).When("is new", (*news[T]).newer),
 		getFor:     activeobject.Entry(t, "get by reader", (*news[T]).getFor).WhenArg("is new to the reader", (*news[T]).newTo),
 		getAfter:   activeobject.Function(t, "get after", (*news[T]).getAfter).WhenArg("has another serial number", (*news[T]).after),
-		register:   activeobject.Procedure(t, "register", activeobject.Get((*news[T]).register)),
+		register:   activeobject.Procedure(t, "register", activeobject.Result((*news[T]).register)),
 		unregister: activeobject.Procedure(t, "close reader", (*news[T]).unregister),
 		shut:       activeobject.Procedure(t, "close", (*news[T]).close),
 	}
@@ -156,23 +156,23 @@ func (b *ReadNew[T]) SendPut(value T) activeobject.Future[none] {
 // If ctx ends first, nothing has been read, and never will be. Once the buffer is closed
 // and its last value read, Get fails with a *ClosedError, also for those who wait then.
 func (b *ReadNew[T]) Get(ctx context.Context) (T, error) {
-	return b.ops.get.Call(ctx, b.o, none{})
+	return b.ops.get.Call(ctx, b.o, nil)
 }
 
 // TryGet is Get for who does not want to wait: if he had to it fails with an
 // *activeobject.RefusedError.
 func (b *ReadNew[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, none{})
+	return b.ops.get.Try(ctx, b.o, nil)
 }
 
 // SendGet is Get as a future.
 func (b *ReadNew[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, none{})
+	return b.ops.get.Send(ctx, b.o, nil)
 }
 
 // GetCase is Get as a case for activeobject.Select.
 func (b *ReadNew[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, none{})
+	return b.ops.get.Case(b.o, nil)
 }
 
 // All ranges over the values as Get reads them, as Bounded.All does.
@@ -215,13 +215,13 @@ func (b *ReadNew[T]) GetAfterCase(serial uint64) *activeobject.Case[Serial[T]] {
 // Close says that nothing is put any more. Who has not read the last value still can. A
 // second Close fails with a *ClosedError.
 func (b *ReadNew[T]) Close() error {
-	_, err := b.ops.shut.Call(context.Background(), b.o, none{})
+	_, err := b.ops.shut.Call(context.Background(), b.o, nil)
 	return err
 }
 
 // SendClose is Close as a future.
 func (b *ReadNew[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, none{})
+	return b.ops.shut.Send(context.Background(), b.o, nil)
 }
 
 // Object returns the shared object, to explain, observe or stop it.
@@ -237,12 +237,12 @@ type Reader[T any] struct {
 // Register adds a reader, to whom the value that is there is new. The buffer remembers
 // him until he is closed. It may be closed itself.
 func (b *ReadNew[T]) Register() (*Reader[T], error) {
-	return b.registered(b.ops.register.Call(context.Background(), b.o, none{}))
+	return b.registered(b.ops.register.Call(context.Background(), b.o, nil))
 }
 
 // SendRegister is Register as a future.
 func (b *ReadNew[T]) SendRegister() activeobject.Future[*Reader[T]] {
-	return actor.Then(b.ops.register.Send(context.Background(), b.o, none{}), b.registered)
+	return actor.Then(b.ops.register.Send(context.Background(), b.o, nil), b.registered)
 }
 
 func (b *ReadNew[T]) registered(id uint64, err error) (*Reader[T], error) {

@@ -20,10 +20,10 @@ func (h *handover[T]) newer() bool   { return h.isNew || h.closed }
 
 func (h *handover[T]) put(value T) (none, error) {
 	if h.closed {
-		return none{}, h.passed()
+		return nil, h.passed()
 	}
 	h.value, h.isNew = value, true
-	return none{}, nil
+	return nil, nil
 }
 
 func (h *handover[T]) get(none) (value T, err error) {
@@ -102,23 +102,23 @@ func (b *ReadWriteNew[T]) PutCase(value T) *activeobject.Case[none] {
 // never will be. Once the buffer is closed and its last value read, Get fails with a
 // *ClosedError, also for those who wait then.
 func (b *ReadWriteNew[T]) Get(ctx context.Context) (T, error) {
-	return b.ops.get.Call(ctx, b.o, none{})
+	return b.ops.get.Call(ctx, b.o, nil)
 }
 
 // TryGet is Get for who does not want to wait: if he had to it fails with an
 // *activeobject.RefusedError.
 func (b *ReadWriteNew[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, none{})
+	return b.ops.get.Try(ctx, b.o, nil)
 }
 
 // SendGet is Get as a future.
 func (b *ReadWriteNew[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, none{})
+	return b.ops.get.Send(ctx, b.o, nil)
 }
 
 // GetCase is Get as a case for activeobject.Select.
 func (b *ReadWriteNew[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, none{})
+	return b.ops.get.Case(b.o, nil)
 }
 
 // All ranges over the values as Get reads them, as Bounded.All does.
@@ -127,13 +127,13 @@ func (b *ReadWriteNew[T]) All(ctx context.Context) iter.Seq2[T, error] { return 
 // Close says that nothing is put any more. A value that is new can still be got. A second
 // Close fails with a *ClosedError.
 func (b *ReadWriteNew[T]) Close() error {
-	_, err := b.ops.shut.Call(context.Background(), b.o, none{})
+	_, err := b.ops.shut.Call(context.Background(), b.o, nil)
 	return err
 }
 
 // SendClose is Close as a future.
 func (b *ReadWriteNew[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, none{})
+	return b.ops.shut.Send(context.Background(), b.o, nil)
 }
 
 // Object returns the shared object, to explain, observe or stop it.

@@ -26,18 +26,18 @@ func (n *naive) get() (item int, err error) {
 
 func (n *naive) put(item int) (none, error) {
 	if n.closed {
-		return none{}, new(end).passed()
+		return nil, new(end).passed()
 	}
 	n.items = append(n.items, item)
-	return none{}, nil
+	return nil, nil
 }
 
 func (n *naive) close() (none, error) {
 	if n.closed {
-		return none{}, new(end).passed()
+		return nil, new(end).passed()
 	}
 	n.closed = true
-	return none{}, nil
+	return nil, nil
 }
 
 // same requires two outcomes to be the same.
@@ -65,14 +65,14 @@ func TestARingIsALineWithAnEnd(t *testing.T) {
 				require.Equal(t, len(n.items) > 0 || n.closed, r.notEmpty())
 				if r.notEmpty() {
 					want, wanted := n.get()
-					got, err := r.get(none{})
+					got, err := r.get(nil)
 					same(t, want, wanted, got, err)
 				}
 			},
 			"close": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "one in ten") == 0 {
 					want, wanted := n.close()
-					got, err := r.close(none{})
+					got, err := r.close(nil)
 					same(t, want, wanted, got, err)
 				}
 			},
@@ -102,14 +102,14 @@ func TestAWindowLosesTheOldest(t *testing.T) {
 			"get": func(t *rapid.T) {
 				if w.notEmpty() {
 					want, wanted := n.get()
-					got, err := w.get(none{})
+					got, err := w.get(nil)
 					same(t, want, wanted, got, err)
 				}
 			},
 			"close": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "one in ten") == 0 {
 					want, wanted := n.close()
-					got, err := w.close(none{})
+					got, err := w.close(nil)
 					same(t, want, wanted, got, err)
 				}
 			},
@@ -141,7 +141,7 @@ func TestAQueueIsALineWithoutEnd(t *testing.T) {
 					require.Equal(t, len(n.items) > 0 || n.closed, q.notEmpty())
 					if q.notEmpty() {
 						want, wanted := n.get()
-						got, err := q.get(none{})
+						got, err := q.get(nil)
 						same(t, want, wanted, got, err)
 					}
 				}
@@ -149,7 +149,7 @@ func TestAQueueIsALineWithoutEnd(t *testing.T) {
 			"close": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "one in ten") == 0 {
 					want, wanted := n.close()
-					got, err := q.close(none{})
+					got, err := q.close(nil)
 					same(t, want, wanted, got, err)
 				}
 			},
@@ -181,7 +181,7 @@ func TestAPeakIsGivenBack(t *testing.T) {
 	}
 	require.Greater(t, len(q.blocks()), 1000)
 	for range 100_000 {
-		q.get(none{})
+		q.get(nil)
 	}
 	require.LessOrEqual(t, len(q.blocks()), 2)
 	require.Equal(t, 100_000, q.highest())
@@ -194,7 +194,7 @@ func TestAShortQueueAllocatesNothing(t *testing.T) {
 	}
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		for range 10 * perBlock {
-			q.get(none{})
+			q.get(nil)
 			q.put(0)
 		}
 	}))
@@ -212,15 +212,15 @@ func TestWhatWasTakenIsNotKept(t *testing.T) {
 		w.put(new(int))
 		h.put(new(int))
 		q.put(new(int))
-		r.get(none{})
-		w.get(none{})
-		h.get(none{})
+		r.get(nil)
+		w.get(nil)
+		h.get(nil)
 	}
 	for w.count > 0 {
-		w.get(none{})
+		w.get(nil)
 	}
 	for range items {
-		q.get(none{})
+		q.get(nil)
 	}
 	require.Equal(t, make([]*int, 3), r.items)
 	require.Equal(t, make([]*int, 3), w.items)
@@ -256,7 +256,7 @@ func TestNewsAreNewOnceToEveryReader(t *testing.T) {
 				if !n.newer() {
 					return
 				}
-				got, err := n.get(none{})
+				got, err := n.get(nil)
 				if !isNew {
 					require.Equal(t, &ClosedError{}, err)
 					return
@@ -317,7 +317,7 @@ func TestNewsAreNewOnceToEveryReader(t *testing.T) {
 			},
 			"close": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "one in ten") == 0 {
-					n.close(none{})
+					n.close(nil)
 				}
 			},
 			"": func(t *rapid.T) { require.Len(t, n.seen, len(flags)) },

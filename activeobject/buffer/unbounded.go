@@ -30,7 +30,7 @@ func (q *queue[T]) notEmpty() bool { return q.count > 0 || q.closed }
 
 func (q *queue[T]) put(item T) (none, error) {
 	if q.closed {
-		return none{}, q.passed()
+		return nil, q.passed()
 	}
 	if q.tail == nil || q.last == perBlock {
 		q.grow()
@@ -39,7 +39,7 @@ func (q *queue[T]) put(item T) (none, error) {
 	q.last++
 	q.count++
 	q.peak = max(q.peak, q.count)
-	return none{}, nil
+	return nil, nil
 }
 
 func (q *queue[T]) grow() {
@@ -93,8 +93,8 @@ func declareUnboundeds[T any]() *unboundeds[T] {
 		typ:    t,
 		put:    activeobject.Procedure(t, "put", (*queue[T]).put),
 		get:    activeobject.Entry(t, "get", (*queue[T]).get).When("not empty", (*queue[T]).notEmpty),
-		length: activeobject.Function(t, "len", activeobject.Get((*queue[T]).len)),
-		peak:   activeobject.Function(t, "peak", activeobject.Get((*queue[T]).highest)),
+		length: activeobject.Function(t, "len", activeobject.Result((*queue[T]).len)),
+		peak:   activeobject.Function(t, "peak", activeobject.Result((*queue[T]).highest)),
 		shut:   activeobject.Procedure(t, "close", (*queue[T]).close),
 	}
 }
@@ -136,23 +136,23 @@ func (b *Unbounded[T]) SendPut(item T) activeobject.Future[none] {
 // is none; if ctx ends first it has taken nothing, and never will. Once the buffer is
 // closed and empty it fails with a *ClosedError, also for those who wait then.
 func (b *Unbounded[T]) Get(ctx context.Context) (T, error) {
-	return b.ops.get.Call(ctx, b.o, none{})
+	return b.ops.get.Call(ctx, b.o, nil)
 }
 
 // TryGet is Get for who does not want to wait: if he had to it fails with an
 // *activeobject.RefusedError.
 func (b *Unbounded[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, none{})
+	return b.ops.get.Try(ctx, b.o, nil)
 }
 
 // SendGet is Get as a future.
 func (b *Unbounded[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, none{})
+	return b.ops.get.Send(ctx, b.o, nil)
 }
 
 // GetCase is Get as a case for activeobject.Select.
 func (b *Unbounded[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, none{})
+	return b.ops.get.Case(b.o, nil)
 }
 
 // All ranges over the items as Get takes them, as Bounded.All does.
@@ -160,34 +160,34 @@ func (b *Unbounded[T]) All(ctx context.Context) iter.Seq2[T, error] { return all
 
 // Len returns how many items are in the buffer.
 func (b *Unbounded[T]) Len() (int, error) {
-	return b.ops.length.Call(context.Background(), b.o, none{})
+	return b.ops.length.Call(context.Background(), b.o, nil)
 }
 
 // SendLen is Len as a future.
 func (b *Unbounded[T]) SendLen() activeobject.Future[int] {
-	return b.ops.length.Send(context.Background(), b.o, none{})
+	return b.ops.length.Send(context.Background(), b.o, nil)
 }
 
 // Peak returns how many items have been in the buffer at most.
 func (b *Unbounded[T]) Peak() (int, error) {
-	return b.ops.peak.Call(context.Background(), b.o, none{})
+	return b.ops.peak.Call(context.Background(), b.o, nil)
 }
 
 // SendPeak is Peak as a future.
 func (b *Unbounded[T]) SendPeak() activeobject.Future[int] {
-	return b.ops.peak.Send(context.Background(), b.o, none{})
+	return b.ops.peak.Send(context.Background(), b.o, nil)
 }
 
 // Close says that nothing is put any more. What is in the buffer can still be got. A
 // second Close fails with a *ClosedError.
 func (b *Unbounded[T]) Close() error {
-	_, err := b.ops.shut.Call(context.Background(), b.o, none{})
+	_, err := b.ops.shut.Call(context.Background(), b.o, nil)
 	return err
 }
 
 // SendClose is Close as a future.
 func (b *Unbounded[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, none{})
+	return b.ops.shut.Send(context.Background(), b.o, nil)
 }
 
 // Object returns the shared object, to explain, observe or stop it.

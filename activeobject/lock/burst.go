@@ -36,11 +36,11 @@ func (b *burst) grant() { b.granted = true }
 var (
 	bursts  = activeobject.NewType[burst]("burst lock")
 	request *activeobject.Operation[burst, none, none] // its guard and its body name it
-	grant   = activeobject.Procedure(bursts, "grant", activeobject.Do((*burst).grant))
+	grant   = activeobject.Procedure(bursts, "grant", activeobject.Plain((*burst).grant))
 )
 
 func init() {
-	request = activeobject.Entry(bursts, "request", activeobject.Do((*burst).pass)).WhenWaiting("burst complete or granted", (*burst).open)
+	request = activeobject.Entry(bursts, "request", activeobject.Plain((*burst).pass)).WhenWaiting("burst complete or granted", (*burst).open)
 }
 
 // Burst is a lock that is passed in bursts: as soon as a sample waits, all of it passes,
@@ -70,36 +70,36 @@ func NewBurst(system *actor.System, sampleSize int, options ...activeobject.Opti
 // all of them. If ctx ends first it returns the context's error, and has not been in
 // any burst.
 func (b *Burst) Request(ctx context.Context) error {
-	_, err := request.Call(ctx, b.o, none{})
+	_, err := request.Call(ctx, b.o, nil)
 	return err
 }
 
 // TryRequest passes if there is a grant that nobody has used. Else it fails with an error
 // that matches activeobject.ErrRefused. It completes no sample.
 func (b *Burst) TryRequest(ctx context.Context) error {
-	_, err := request.Try(ctx, b.o, none{})
+	_, err := request.Try(ctx, b.o, nil)
 	return err
 }
 
 // SendRequest is Request as a future. It is one of those who wait.
 func (b *Burst) SendRequest(ctx context.Context) activeobject.Future[none] {
-	return request.Send(ctx, b.o, none{})
+	return request.Send(ctx, b.o, nil)
 }
 
 // RequestCase is Request as a case for activeobject.Select.
 func (b *Burst) RequestCase() *activeobject.Case[none] {
-	return request.Case(b.o, none{})
+	return request.Case(b.o, nil)
 }
 
 // Grant lets all pass that wait. If nobody does it is kept, once, for the next one to
 // come, who then passes alone.
 func (b *Burst) Grant() error {
-	_, err := grant.Call(background, b.o, none{})
+	_, err := grant.Call(background, b.o, nil)
 	return err
 }
 
 // SendGrant is Grant as a future.
-func (b *Burst) SendGrant() activeobject.Future[none] { return grant.Send(background, b.o, none{}) }
+func (b *Burst) SendGrant() activeobject.Future[none] { return grant.Send(background, b.o, nil) }
 
 // Waiting returns how many wait to pass.
 func (b *Burst) Waiting() int { return request.Waiting(b.o) }

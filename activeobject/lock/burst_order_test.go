@@ -16,12 +16,12 @@ import (
 // orders are the policies that a burst lock may be given.
 var orders = map[string]activeobject.Option{
 	"by arrival":    activeobject.ByArrival(),
-	"rotating":      activeobject.Rotating(),
-	"latest first":  activeobject.LIFO(),
+	"rotating":      activeobject.ByRotation(),
+	"latest first":  activeobject.ByLatest(),
 	"by priority":   activeobject.ByPriority(),
 	"by deadline":   activeobject.ByDeadline(),
-	"ordered":       activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Arrival > b.Arrival }),
-	"choosing last": activeobject.Choosing(func(all []*activeobject.Candidate) int { return len(all) - 1 }),
+	"ordered":       activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Arrival > b.Arrival }),
+	"choosing last": activeobject.ByChoice(func(all []*activeobject.Candidate) int { return len(all) - 1 }),
 }
 
 func TestABurstPassesWholeUnderEveryPolicy(t *testing.T) {
@@ -55,13 +55,13 @@ func TestABurstLockHasRoomForItsSample(t *testing.T) {
 	const sample = 3
 	for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
 		system := objecttest.NewSystem(t)
-		_, err := lock.NewBurst(system, sample, activeobject.Bounded(sample-1, overflow))
+		_, err := lock.NewBurst(system, sample, activeobject.Bound(sample-1, overflow))
 		var wrong *activeobject.ArgumentError
 		require.ErrorAs(t, err, &wrong)
 		require.Equal(t, "options", wrong.Argument)
 		require.EqualError(t, err, fmt.Sprintf("sluice: lock.NewBurst: options let no more than %d requests wait, so that a sample of %d never does: leave out Bounded, or give it room for all of them", sample-1, sample))
 
-		b, err := lock.NewBurst(system, sample, activeobject.Bounded(sample, overflow))
+		b, err := lock.NewBurst(system, sample, activeobject.Bound(sample, overflow))
 		require.NoError(t, err)
 		var burst []activeobject.Future[None]
 		for range sample {

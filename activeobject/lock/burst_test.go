@@ -153,7 +153,7 @@ func TestAWaitForABurstIsExplained(t *testing.T) {
 
 // Whatever is done to a burst lock, it lets pass whom the text lets pass.
 func TestABurstLockKeepsToItsRules(t *testing.T) {
-	for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.Borrowed(), "scheduler": activeobject.WithoutFastPath(), "pooled": activeobject.Pooled(), "latest first": activeobject.LIFO(), "checked": nil} {
+	for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.CallerThreads(), "scheduler": activeobject.NoFastPath(), "pooled": activeobject.PooledThreads(), "latest first": activeobject.ByLatest(), "checked": nil} {
 		t.Run(thread, func(t *testing.T) {
 			system := objecttest.NewSystem(t, objecttest.AllowWaiting())
 			if option == nil {

@@ -45,7 +45,7 @@ func ExampleReadWrite() {
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
-	rw, _ := lock.NewReadWrite(system, activeobject.Named("price list"))
+	rw, _ := lock.NewReadWrite(system, activeobject.Name("price list"))
 	prices := map[string]int{} // guarded by rw
 	var all sync.WaitGroup
 	for i, fruit := range []string{"apple", "pear", "plum"} {

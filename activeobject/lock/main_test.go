@@ -20,7 +20,7 @@ type None = activeobject.None
 
 var (
 	background = context.Background()
-	quiet      = actor.WithLogger(slog.New(slog.DiscardHandler))
+	quiet      = actor.Logger(slog.New(slog.DiscardHandler))
 )
 
 // kinds are the three read-write locks.
@@ -33,7 +33,7 @@ func each(t *testing.T, test func(t *testing.T, l *lock.ReadWrite)) {
 	t.Helper()
 	for name, build := range kinds {
 		t.Run(name, func(t *testing.T) {
-			l, err := build(objecttest.NewSystem(t, objecttest.AllowWaiting()), activeobject.Named("table"))
+			l, err := build(objecttest.NewSystem(t, objecttest.AllowWaiting()), activeobject.Name("table"))
 			require.NoError(t, err)
 			test(t, l)
 		})

@@ -41,9 +41,9 @@ func (l *readWrite) unlock(m Mode) (none, error) {
 	case m == ToRead && l.readers > 0:
 		l.readers--
 	default:
-		return none{}, &UnlockError{Lock: l.ObjectName(), Writing: m == ToWrite}
+		return nil, &UnlockError{Lock: l.ObjectName(), Writing: m == ToWrite}
 	}
-	return none{}, nil
+	return nil, nil
 }
 
 // operations are those of one kind of lock.
@@ -60,10 +60,10 @@ func declare(order activeobject.Option) *operations {
 	return &operations{
 		typ:     t,
 		order:   order,
-		lock:    activeobject.Entry(t, "lock", activeobject.Put((*readWrite).lock)).WhenArg("free", (*readWrite).free),
+		lock:    activeobject.Entry(t, "lock", activeobject.Arg((*readWrite).lock)).WhenArg("free", (*readWrite).free),
 		unlock:  activeobject.Procedure(t, "unlock", (*readWrite).unlock),
-		readers: activeobject.Function(t, "readers", activeobject.Get(func(l *readWrite) int { return l.readers })),
-		writing: activeobject.Function(t, "writing", activeobject.Get(func(l *readWrite) bool { return l.writing })),
+		readers: activeobject.Function(t, "readers", activeobject.Result(func(l *readWrite) int { return l.readers })),
+		writing: activeobject.Function(t, "writing", activeobject.Result(func(l *readWrite) bool { return l.writing })),
 	}
 }
 
@@ -72,8 +72,8 @@ func declare(order activeobject.Option) *operations {
 // by readers; where each is asked, he is.
 var (
 	fair         = declare(activeobject.ByArrival())
-	readersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == ToRead && b.Argument == ToWrite }))
-	writersFirst = declare(activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return a.Argument == ToWrite && b.Argument == ToRead }))
+	readersFirst = declare(activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Argument == ToRead && b.Argument == ToWrite }))
+	writersFirst = declare(activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Argument == ToWrite && b.Argument == ToRead }))
 )
 
 func init() {
@@ -111,7 +111,7 @@ func NewWritersFirst(system *actor.System, options ...activeobject.Option) (*Rea
 }
 
 func build(ops *operations, system *actor.System, options []activeobject.Option) (*ReadWrite, error) {
-	options = append(options[:len(options):len(options)], activeobject.Fixed(ops.order))
+	options = append(options[:len(options):len(options)], activeobject.FixedPolicy(ops.order))
 	o, err := activeobject.NewFrom(system, ops.typ, func() (*readWrite, error) { return &readWrite{}, nil }, options...)
 	if err != nil {
 		return nil, err
@@ -223,19 +223,19 @@ func (l *ReadWrite) WithRLock(ctx context.Context, f func(context.Context) error
 }
 
 // Readers returns how many hold the lock for reading.
-func (l *ReadWrite) Readers() (int, error) { return l.ops.readers.Call(background, l.o, none{}) }
+func (l *ReadWrite) Readers() (int, error) { return l.ops.readers.Call(background, l.o, nil) }
 
 // SendReaders is Readers as a future.
 func (l *ReadWrite) SendReaders() activeobject.Future[int] {
-	return l.ops.readers.Send(background, l.o, none{})
+	return l.ops.readers.Send(background, l.o, nil)
 }
 
 // Writing reports whether somebody holds the lock for writing.
-func (l *ReadWrite) Writing() (bool, error) { return l.ops.writing.Call(background, l.o, none{}) }
+func (l *ReadWrite) Writing() (bool, error) { return l.ops.writing.Call(background, l.o, nil) }
 
 // SendWriting is Writing as a future.
 func (l *ReadWrite) SendWriting() activeobject.Future[bool] {
-	return l.ops.writing.Send(background, l.o, none{})
+	return l.ops.writing.Send(background, l.o, nil)
 }
 
 // Waiting returns how many wait to lock it, for reading or for writing.

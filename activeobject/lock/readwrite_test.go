@@ -196,7 +196,7 @@ func TestAWaitForALockIsExplained(t *testing.T) {
 
 func TestTheKindOfALockIsNotAnOption(t *testing.T) {
 	for name, build := range kinds {
-		_, err := build(objecttest.NewSystem(t), activeobject.LIFO())
+		_, err := build(objecttest.NewSystem(t), activeobject.ByLatest())
 		require.EqualError(t, err, "sluice: new read-write lock: an order of requests is given to an object that has one of its own, which is a part of what it is: leave it out", name)
 	}
 }
@@ -208,7 +208,7 @@ func TestAReadWriteLockKeepsToItsRules(t *testing.T) {
 		future activeobject.Future[None]
 	}
 	for name, build := range kinds {
-		for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.Borrowed(), "scheduler": activeobject.WithoutFastPath(), "pooled": activeobject.Pooled()} {
+		for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.CallerThreads(), "scheduler": activeobject.NoFastPath(), "pooled": activeobject.PooledThreads()} {
 			t.Run(name+"/"+thread, func(t *testing.T) {
 				system := objecttest.NewSystem(t, objecttest.AllowWaiting())
 				rapid.Check(t, func(t *rapid.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 // Checked is an option of objects that finds out, at every request, whether guards
-// and functions leave the state alone, whether a guard gives the same answer when it
-// is asked twice, and whether operations open no more of a family than they declare.
+// and functions leave the state alone, whether a guard gives the same result when it
+// is evaluated twice, and whether operations open no more of a family than they declare.
 // What it finds fails the request (*activeobject.ImpureError, which says what changed,
 // and *activeobject.UndeclaredError), and the test.
 //

@@ -27,16 +27,16 @@ type memo struct{ hits int }
 
 var (
 	ledgers = activeobject.NewType[Ledger]("ledger")
-	good    = activeobject.Entry(ledgers, "good", activeobject.Do((*Ledger).change)).When("pure", (*Ledger).pure)
-	counts  = activeobject.Entry(ledgers, "counts", activeobject.Do((*Ledger).change)).When("counting", (*Ledger).counting)
-	covered = activeobject.Entry(ledgers, "covered", activeobject.Put(func(l *Ledger, _ string) { l.change() })).
+	good    = activeobject.Entry(ledgers, "good", activeobject.Plain((*Ledger).change)).When("pure", (*Ledger).pure)
+	counts  = activeobject.Entry(ledgers, "counts", activeobject.Plain((*Ledger).change)).When("counting", (*Ledger).counting)
+	covered = activeobject.Entry(ledgers, "covered", activeobject.Arg(func(l *Ledger, _ string) { l.change() })).
 		WhenArg("known", (*Ledger).known)
-	moody = activeobject.Entry(ledgers, "moody", activeobject.Do((*Ledger).change)).When("in the mood", mood())
-	peek  = activeobject.Function(ledgers, "peek", activeobject.Get(func(l *Ledger) int { l.balance["peeks"]++; return 1 }))
-	read  = activeobject.Function(ledgers, "read", activeobject.Get(func(l *Ledger) int { l.mu.Lock(); defer l.mu.Unlock(); return l.asked }))
-	hit   = activeobject.Function(ledgers, "hit", activeobject.Get(func(l *Ledger) int { l.cache.hits++; return l.cache.hits }))
-	queue = activeobject.Entry(ledgers, "queue", activeobject.Do((*Ledger).change)).WhenWaiting("two", (*Ledger).two)
-	line  = activeobject.EntryFamily(ledgers, "line", activeobject.Put(func(l *Ledger, _ int) { l.change() }), unsteady()).When("pure", (*Ledger).pure)
+	moody = activeobject.Entry(ledgers, "moody", activeobject.Plain((*Ledger).change)).When("in the mood", mood())
+	peek  = activeobject.Function(ledgers, "peek", activeobject.Result(func(l *Ledger) int { l.balance["peeks"]++; return 1 }))
+	read  = activeobject.Function(ledgers, "read", activeobject.Result(func(l *Ledger) int { l.mu.Lock(); defer l.mu.Unlock(); return l.asked }))
+	hit   = activeobject.Function(ledgers, "hit", activeobject.Result(func(l *Ledger) int { l.cache.hits++; return l.cache.hits }))
+	queue = activeobject.Entry(ledgers, "queue", activeobject.Plain((*Ledger).change)).WhenWaiting("two", (*Ledger).two)
+	line  = activeobject.EntryFamily(ledgers, "line", activeobject.Arg(func(l *Ledger, _ int) { l.change() }), unsteady()).When("pure", (*Ledger).pure)
 )
 
 func (l *Ledger) change()                { l.asked++ }
@@ -92,7 +92,7 @@ func TestImpurityIsFoundAndSaysWhatHasChanged(t *testing.T) {
 				_, err = moody.Call(background, ledger, none)
 				find(err)
 				require.Equal(t, "in the mood", e.Guard)
-				require.Contains(t, e.Problem, "asked twice")
+				require.Contains(t, e.Problem, "evaluated twice")
 
 				_, err = peek.Call(background, ledger, none)
 				find(err)
@@ -132,12 +132,12 @@ func TestWhatIsIgnoredMayChange(t *testing.T) {
 func TestACheckedObjectFindsOpeningsThatAreNotDeclared(t *testing.T) {
 	type lift struct{ floor int }
 	lifts := activeobject.NewType[lift]("lift")
-	enter := activeobject.EntryFamily(lifts, "enter", activeobject.Put(func(*lift, int) {}), func(n int) int { return n }).
+	enter := activeobject.EntryFamily(lifts, "enter", activeobject.Arg(func(*lift, int) {}), func(n int) int { return n }).
 		WhenKey("here", func(l *lift, n int) bool { return l.floor == n })
-	move := activeobject.Procedure(lifts, "move", activeobject.Put(func(l *lift, n int) { l.floor = n }))
+	move := activeobject.Procedure(lifts, "move", activeobject.Arg(func(l *lift, n int) { l.floor = n }))
 	activeobject.Opens(move, enter, func(n int) int { return n + 1 })
 	inside := played(func(p *play) {
-		o := activeobject.Must(activeobject.New(objecttest.NewSystem(p), lifts, &lift{}, activeobject.Named("the lift"), objecttest.Checked(p)))
+		o := activeobject.Must(activeobject.New(objecttest.NewSystem(p), lifts, &lift{}, activeobject.Name("the lift"), objecttest.Checked(p)))
 		waits := enter.Send(background, o, 5)
 		move.Call(background, o, 5)
 		_, err := waits.Await(background)

@@ -6,8 +6,8 @@
 //	   │          │               │               │              │
 //	 system ──► object ◄── whose turn it is    its guards,     what the code under
 //	 (closed,     │        says the test       its functions   test sees instead of
-//	  nobody      ▼                            (are pure)      an object
-//	  waits)    queues: who waits, what runs
+//	  none        ▼                            (are pure)      an object
+//	  waits)    queues: what waits, what runs
 //
 // # State
 //
@@ -30,13 +30,13 @@
 //
 // # Are the guards what they should be?
 //
-// A guard that changes the state, or answers by the clock or by chance, works most of
+// A guard that changes the state, or depends on the clock or on chance, works most of
 // the time. Objects that are Checked find it out at once, and say what it has changed.
 //
 // # How does the code around it behave?
 //
 // Code that calls objects by way of an activeobject.Proxy can be tested with a Fake: an
-// answer that comes late, a queue that is full, a caller who gives up.
+// answer that comes late, a queue that is full, a caller that gives up.
 //
 // # And time?
 //

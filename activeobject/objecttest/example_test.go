@@ -24,8 +24,8 @@ func (b *Buffer) Any() bool       { return len(b.items) > 0 }
 
 var (
 	buffers = activeobject.NewType[Buffer]("buffer")
-	put     = activeobject.Procedure(buffers, "put", activeobject.Put((*Buffer).Put))
-	get     = activeobject.Entry(buffers, "get", activeobject.Get((*Buffer).Get)).When("any", (*Buffer).Any)
+	put     = activeobject.Procedure(buffers, "put", activeobject.Arg((*Buffer).Put))
+	get     = activeobject.Entry(buffers, "get", activeobject.Result((*Buffer).Get)).When("any", (*Buffer).Any)
 )
 
 func ExampleWaiting() {
@@ -50,7 +50,7 @@ func ExampleWaiting() {
 	// hello
 }
 
-// Depot has some pieces left. Shops have none: they send everybody to the depot.
+// Depot has some pieces left. Shops have none: they requeue every order to the depot.
 type (
 	Depot struct{ left int }
 	Shop  struct{ depot *activeobject.Object[Depot] }
@@ -58,20 +58,20 @@ type (
 
 var errSoldOut = errors.New("sold out")
 
-func (d *Depot) Sell(who string) (string, error) {
+func (d *Depot) Sell(customer string) (string, error) {
 	if d.left == 0 {
 		return "", errSoldOut
 	}
 	d.left--
-	return "one for " + who, nil
+	return "one for " + customer, nil
 }
 
 var (
 	depots = activeobject.NewType[Depot]("depot")
 	sell   = activeobject.Procedure(depots, "sell", (*Depot).Sell)
 	shops  = activeobject.NewType[Shop]("shop")
-	order  = activeobject.Procedure(shops, "order", func(s *Shop, who string) (string, error) {
-		return sell.RequeueTo(s.depot, who)
+	order  = activeobject.Procedure(shops, "order", func(s *Shop, customer string) (string, error) {
+		return sell.RequeueTo(s.depot, customer)
 	})
 )
 
@@ -81,9 +81,9 @@ func ExampleStepper() {
 	for _, first := range []int{0, 1} {
 		t := new(play) // in a test, its *testing.T
 		system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-		depot := activeobject.Must(activeobject.New(system, depots, &Depot{left: 1}, activeobject.On(stepper)))
-		north := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.On(stepper)))
-		south := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.On(stepper)))
+		depot := activeobject.Must(activeobject.New(system, depots, &Depot{left: 1}, activeobject.Dispatcher(stepper)))
+		north := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.Dispatcher(stepper)))
+		south := activeobject.Must(activeobject.New(system, shops, &Shop{depot}, activeobject.Dispatcher(stepper)))
 
 		ann, bob := order.Send(ctx, north, "Ann"), order.Send(ctx, south, "Bob")
 		fmt.Println(stepper.Len(), "shops can go on")
@@ -114,7 +114,7 @@ func (t *Turnstile) Admit() bool {
 
 var (
 	turnstiles = activeobject.NewType[Turnstile]("turnstile")
-	pass       = activeobject.Entry(turnstiles, "pass", activeobject.Do(func(*Turnstile) {})).When("free", (*Turnstile).Admit)
+	pass       = activeobject.Entry(turnstiles, "pass", activeobject.Plain(func(*Turnstile) {})).When("free", (*Turnstile).Admit)
 )
 
 func ExampleChecked() {
@@ -191,7 +191,7 @@ func ExampleNewSystem() {
 	t := new(play) // in a test, its *testing.T
 	system := objecttest.NewSystem(t)
 	buffer := activeobject.Must(activeobject.New(system, buffers, &Buffer{}))
-	get.Send(context.Background(), buffer, none) // and nobody will ever put anything
+	get.Send(context.Background(), buffer, none) // and no request will ever put anything
 	t.end()
 	fmt.Println(len(t.failures), "failure")
 	// Output:

@@ -14,11 +14,11 @@ import (
 )
 
 // Fake is a client proxy without an object: it answers as the test says, and keeps
-// what it was asked. It may be used from any goroutine.
+// the requests. It may be used from any goroutine.
 //
 // Each request takes the next answer of those that Return, Fail, Answer and Hold have
 // lined up; after these, that of Always. A request for which there is none fails the
-// test, and with ErrUnexpected; so does an answer that nobody has asked for by the end
+// test, and with ErrUnexpected; so does an answer that no request has taken by the end
 // of the test. As with an object, a request whose context has ended is none.
 type Fake[A, R any] struct {
 	name string
@@ -55,7 +55,7 @@ func NewFake[A, R any](t testing.TB, name string) *Fake[A, R] {
 		left := len(f.script)
 		f.mu.Unlock()
 		if left > 0 {
-			f.log.errorf("objecttest: %s: %d answers that nobody has asked for", name, left)
+			f.log.errorf("objecttest: %s: %d answers that no request has taken", name, left)
 		}
 		f.log.end()
 	})
@@ -134,6 +134,12 @@ func (f *Fake[A, R]) Call(ctx context.Context, arg A) (R, error) {
 	defer a.later.heed(ctx)()
 	// It ends with the context, but by way of the promise, which ends but once.
 	return a.later.promise.Future().Await(context.WithoutCancel(ctx))
+}
+
+// Do implements activeobject.Proxy: it is a Call.
+func (f *Fake[A, R]) Do(ctx context.Context, arg A) error {
+	_, err := f.Call(ctx, arg)
+	return err
 }
 
 // Try implements activeobject.Proxy.
@@ -220,7 +226,7 @@ func (h *Held[A, R]) Made() Made[A] {
 	select {
 	case <-h.arrived:
 	case <-timer.C:
-		h.fake.t.Fatalf("objecttest: %s: nobody has made the request that is to be held, not after %v", h.fake.name, patience)
+		h.fake.t.Fatalf("objecttest: %s: the request that is to be held has not been made after %v", h.fake.name, patience)
 	}
 	return h.made
 }

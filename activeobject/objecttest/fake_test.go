@@ -98,7 +98,7 @@ func TestAHeldRequestWaitsAsAtAnObject(t *testing.T) {
 	then := actor.Then(future, func(_ string, err error) (bool, error) { return errors.Is(err, context.Canceled), nil })
 	require.True(t, future.Withdraw())
 	require.False(t, future.Withdraw())
-	require.False(t, h.Return("x"), "nobody wants it")
+	require.False(t, h.Return("x"), "it has been withdrawn")
 	was, _ := then.Await(background)
 	require.True(t, was)
 
@@ -151,7 +151,7 @@ func TestAFakeFailsTheTestForWhatIsNotExpected(t *testing.T) {
 	})
 	require.Len(t, inside.failures, 2)
 	require.Contains(t, inside.failures[0], "clerk: no answer for request no. 1, Call(7)")
-	require.Contains(t, inside.failures[1], "1 answers that nobody has asked for")
+	require.Contains(t, inside.failures[1], "1 answers that no request has taken")
 }
 
 func TestAFakeIsSafeForConcurrentUse(t *testing.T) {

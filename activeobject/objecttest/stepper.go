@@ -13,13 +13,13 @@ import (
 )
 
 // Stepper is a dispatcher that runs nothing by itself: the test says whose turn it
-// is. Objects that are made with activeobject.On(stepper) run one body in each turn,
+// is. Objects that are made with activeobject.Dispatcher(stepper) run one body in each turn,
 // with what it opens; then, if another can start, they want another turn. So a test
 // can play every interleaving of a program, by hand or one after the other.
 //
 // Requests are made by Send, Begin or Tell, which do not wait, or by goroutines of
-// the test's; Waiting says when those have arrived. In a turn in which nobody can
-// start any more, as a request was withdrawn or the object stopped, no body runs. What
+// the test's; Waiting says when those have arrived. In a turn in which no request can
+// start any more, as one was withdrawn or the object stopped, no body runs. What
 // follows from futures, by Then and the like, runs on other goroutines.
 //
 // When the test ends, turns that are left run by themselves, and so does all that
@@ -62,7 +62,7 @@ func (s *Stepper) Dispatch(turn actor.Task) {
 // Throughput says that a turn is one body.
 func (s *Stepper) Throughput() int { return 1 }
 
-// Lends says that no other thread may stand in for a turn: each is for the test to give.
+// Lends says that no other thread may run a turn: the test decides when each runs.
 func (s *Stepper) Lends() bool { return false }
 
 // Len returns how many objects want a turn.

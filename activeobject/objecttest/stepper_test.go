@@ -16,13 +16,13 @@ import (
 
 func TestAStepIsOneBody(t *testing.T) {
 	system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-	tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
+	tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
 	require.False(t, stepper.Step())
 	waits := drain.Send(background, tank, none)
 	for range 3 {
 		fill.Tell(background, tank, 1)
 	}
-	now := func() int { // of what has run, that is, which nobody else looks at meanwhile
+	now := func() int { // how many bodies have run; no other goroutine reads it meanwhile
 		return int(fill.Stats(tank).Starts + drain.Stats(tank).Starts)
 	}
 	require.Equal(t, []string{tank.Name()}, stepper.Turns())
@@ -38,7 +38,7 @@ func TestAStepIsOneBody(t *testing.T) {
 
 func TestAClosedGuardWantsNoTurn(t *testing.T) {
 	system, stepper := objecttest.NewSystem(t, objecttest.AllowWaiting()), objecttest.NewStepper(t)
-	tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
+	tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
 	drain.Send(background, tank, none)
 	fill.Send(background, tank, 0)
 	require.Equal(t, 1, stepper.Run())
@@ -50,7 +50,7 @@ func TestStepsAreTakenByIndexAndByObject(t *testing.T) {
 	var all [3]*activeobject.Object[Tank]
 	var done [3]activeobject.Future[None]
 	for i := range all {
-		all[i] = activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
+		all[i] = activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
 		done[i] = fill.Send(background, all[i], 1)
 	}
 	require.Equal(t, 3, stepper.Len())
@@ -66,7 +66,7 @@ func TestStepsAreTakenByIndexAndByObject(t *testing.T) {
 
 func TestABlockedCallerWaitsForItsStep(t *testing.T) {
 	system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-	tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
+	tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
 	returned := make(chan error)
 	go func() { _, err := fill.Call(background, tank, 1); returned <- err }()
 	objecttest.Waiting(t, tank, fill, 1)
@@ -86,9 +86,9 @@ func TestInABubbleABodyMayWaitForAnotherStep(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-		tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
-		a := activeobject.Must(activeobject.New(system, callers, &caller{tank}, activeobject.On(stepper)))
-		b := activeobject.Must(activeobject.New(system, callers, &caller{tank}, activeobject.On(stepper)))
+		tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
+		a := activeobject.Must(activeobject.New(system, callers, &caller{tank}, activeobject.Dispatcher(stepper)))
+		b := activeobject.Must(activeobject.New(system, callers, &caller{tank}, activeobject.Dispatcher(stepper)))
 		first, second := ask.Send(background, a, 1), ask.Send(background, b, 10)
 		require.True(t, stepper.StepObject(a)) // up to its first call
 		require.True(t, stepper.StepObject(b))
@@ -103,8 +103,8 @@ func TestInABubbleABodyMayWaitForAnotherStep(t *testing.T) {
 	})
 	stuck := playedWithin(time.Second/5, func(t *play) {
 		system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-		tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
-		a := activeobject.Must(activeobject.New(system, callers, &caller{tank}, activeobject.On(stepper)))
+		tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
+		a := activeobject.Must(activeobject.New(system, callers, &caller{tank}, activeobject.Dispatcher(stepper)))
 		ask.Send(background, a, 1)
 		stepper.Run()
 	})
@@ -113,11 +113,11 @@ func TestInABubbleABodyMayWaitForAnotherStep(t *testing.T) {
 }
 
 func TestABodyThatLeavesByGoexitEndsItsStep(t *testing.T) {
-	leave := activeobject.NewType[None]("leaver")
-	exit := activeobject.Procedure(leave, "exit", activeobject.Do(func(*None) { runtime.Goexit() }))
-	stay := activeobject.Procedure(leave, "stay", activeobject.Do(func(*None) {}))
+	leave := activeobject.NewType[struct{}]("leaver")
+	exit := activeobject.Procedure(leave, "exit", activeobject.Plain(func(*struct{}) { runtime.Goexit() }))
+	stay := activeobject.Procedure(leave, "stay", activeobject.Plain(func(*struct{}) {}))
 	system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-	o := activeobject.Must(activeobject.New(system, leave, &None{}, activeobject.On(stepper)))
+	o := activeobject.Must(activeobject.New(system, leave, new(struct{}), activeobject.Dispatcher(stepper)))
 	gone, stays := exit.Send(background, o, none), stay.Send(background, o, none)
 	stepper.Run()
 	_, err := gone.Await(background)
@@ -131,7 +131,7 @@ func TestTurnsThatAreLeftRunWhenTheTestEnds(t *testing.T) {
 	inside := played(func(t *play) {
 		stepper := objecttest.NewStepper(t) // in whatever order they are made
 		system := objecttest.NewSystem(t)
-		tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
+		tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
 		future = fill.Send(background, tank, 1)
 	})
 	require.Empty(t, inside.failures, "the system could be closed")
@@ -144,7 +144,7 @@ func TestTurnsThatAreLeftMayServeThoseThatWait(t *testing.T) {
 		var served activeobject.Future[None]
 		inside := played(func(t *play) {
 			system, stepper := objecttest.NewSystem(t), objecttest.NewStepper(t)
-			tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.On(stepper)))
+			tank := activeobject.Must(activeobject.New(system, tanks, &Tank{}, activeobject.Dispatcher(stepper)))
 			served = drain.Send(background, tank, none)
 			stepper.Run()
 			fill.Send(background, tank, 1)
@@ -156,8 +156,8 @@ func TestTurnsThatAreLeftMayServeThoseThatWait(t *testing.T) {
 }
 
 // A body that runs until the system is closed does not hold up the end of a test for
-// long, nor hide who waits.
-func TestABodyThatRunsDoesNotHideWhoWaits(t *testing.T) {
+// long, nor hide which requests wait.
+func TestABodyThatRunsDoesNotHideTheRequestsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		inside := played(func(t *play) {
@@ -182,7 +182,7 @@ type crowd struct{ _ []int } // which cannot be compared
 func (c crowd) Dispatch(t engine.Task) { go t.Run() }
 
 func TestObjectsRunOnAnyDispatcher(t *testing.T) {
-	tank := newTank(t, activeobject.On(crowd{}))
+	tank := newTank(t, activeobject.Dispatcher(crowd{}))
 	for range 100 {
 		fill.Send(background, tank, 1)
 		go drain.Call(background, tank, none)
@@ -193,6 +193,6 @@ func TestObjectsRunOnAnyDispatcher(t *testing.T) {
 	objecttest.Idle(t, tank)
 
 	var option *activeobject.OptionError
-	_, err := activeobject.New(objecttest.NewSystem(t), tanks, &Tank{}, activeobject.On(nil))
+	_, err := activeobject.New(objecttest.NewSystem(t), tanks, &Tank{}, activeobject.Dispatcher(nil))
 	require.ErrorAs(t, err, &option)
 }

@@ -31,9 +31,9 @@ func With(options ...actor.Option) Option {
 
 // NewSystem returns a system for the test, which logs to the test's log and is closed
 // when that ends. The test fails if requests still wait then for a guard, or for room
-// in a queue, as nobody is left who could help them; with the explanations of their
+// in a queue, as nothing is left that could let them start; with the explanations of their
 // objects, and unless AllowWaiting is given. (A request whose context has ended does
-// not count; and what still runs, or is about to, may help, for a second.) It also
+// not count; and what still runs, or is about to, gets a second to let them start.) It also
 // fails if the system cannot be closed since a body does not return, after as long as
 // Idle would wait.
 func NewSystem(t testing.TB, options ...Option) *actor.System {
@@ -43,15 +43,15 @@ func NewSystem(t testing.TB, options ...Option) *actor.System {
 	}
 	log := &testLog{t: t}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
-	system := actor.NewSystem(append([]actor.Option{actor.WithLogger(logger)}, s.actor...)...)
+	system := actor.NewSystem(append([]actor.Option{actor.Logger(logger)}, s.actor...)...)
 	t.Cleanup(func() {
 		defer log.end()
 		if !s.waiting {
-			// Who waits for a thread is not forsaken, but closing would fail it.
+			// A request that waits for a thread is not stuck, but closing would fail it.
 			if len(waiting(system, remaining)) > 0 {
-				settle(system, min(patience(t), time.Second))
+				awaitRunning(system, min(patience(t), time.Second))
 			}
-			for _, snapshot := range waiting(system, forsaken) {
+			for _, snapshot := range waiting(system, stuck) {
 				t.Errorf("objecttest: requests still wait at the end of the test:\n%s", snapshot)
 			}
 		}
@@ -73,10 +73,10 @@ func waiting(system *actor.System, such func(mailbox.Waiting) bool) []mailbox.Sn
 	return slices.DeleteFunc(system.Explain(), func(s mailbox.Snapshot) bool { return !slices.ContainsFunc(s.Waiting, such) })
 }
 
-// settle waits for what is under way in the system, such as the last turns of a
-// Stepper, as that may help those that wait. It does not wait for long: a body may
+// awaitRunning waits for what is under way in the system, such as the last turns of a
+// Stepper, as that may let requests start that wait. It does not wait for long: a body may
 // run until the system is closed.
-func settle(system *actor.System, within time.Duration) {
+func awaitRunning(system *actor.System, within time.Duration) {
 	var all []Object
 	for m := range system.Objects() {
 		if o, ok := m.(Object); ok {
@@ -89,8 +89,8 @@ func settle(system *actor.System, within time.Duration) {
 // remaining reports whether a request has not been withdrawn.
 func remaining(w mailbox.Waiting) bool { return !w.Leaving }
 
-// forsaken reports whether a request waits for what nobody is about to do.
-func forsaken(w mailbox.Waiting) bool {
+// stuck reports whether a request waits for what no request or body is about to do.
+func stuck(w mailbox.Waiting) bool {
 	return remaining(w) && (w.Reason.Cause == mailbox.GuardFalse || w.Reason.Cause == mailbox.NoRoom)
 }
 

@@ -19,8 +19,8 @@ type Object interface {
 	Observe(func(activeobject.Load) (enough bool)) (stop func())
 }
 
-// Idle waits until the objects are idle, all at one moment: nothing runs, nobody
-// waits, and nothing is being decided. A caller whose request has ended may not have
+// Idle waits until the objects are idle, all at one moment: nothing runs, no
+// request waits, and nothing is being decided. A caller whose request has ended may not have
 // woken by then, nor what follows from a future have run; and a request that a body
 // has requeued to another object is at neither of the two while it is on its way. (Wait
 // for what it leads to, or for its future.)

@@ -15,12 +15,12 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// threads are the configurations that differ in who runs bodies.
+// threads are the configurations that differ in whose goroutine runs bodies.
 var threads = map[string][]activeobject.Option{
 	"default":           nil,
-	"without fast path": {activeobject.WithoutFastPath()},
-	"pooled":            {activeobject.Pooled()},
-	"dedicated":         {activeobject.Dedicated()},
+	"without fast path": {activeobject.NoFastPath()},
+	"pooled":            {activeobject.PooledThreads()},
+	"dedicated":         {activeobject.DedicatedThread()},
 }
 
 // Tank is a shared object that says when it is busy.
@@ -28,10 +28,10 @@ type Tank struct{ level int }
 
 var (
 	tanks = activeobject.NewType[Tank]("tank")
-	fill  = activeobject.Procedure(tanks, "fill", activeobject.Put(func(t *Tank, n int) { t.level += n }))
-	drain = activeobject.Entry(tanks, "drain", activeobject.Do(func(t *Tank) { t.level-- })).
+	fill  = activeobject.Procedure(tanks, "fill", activeobject.Arg(func(t *Tank, n int) { t.level += n }))
+	drain = activeobject.Entry(tanks, "drain", activeobject.Plain(func(t *Tank) { t.level-- })).
 		When("wet", func(t *Tank) bool { return t.level > 0 })
-	level = activeobject.Function(tanks, "level", activeobject.Get(func(t *Tank) int { return t.level }))
+	level = activeobject.Function(tanks, "level", activeobject.Result(func(t *Tank) int { return t.level }))
 	hold  = activeobject.ProcedureCtx(tanks, "hold", func(_ *Tank, ctx context.Context, c chan None) (None, error) {
 		c <- none
 		<-c
@@ -43,7 +43,7 @@ func newTank(t testing.TB, options ...activeobject.Option) *activeobject.Object[
 	return activeobject.Must(activeobject.New(objecttest.NewSystem(t), tanks, &Tank{}, options...))
 }
 
-func TestWhoIsWaitedForHasBeenAskedAndSaysWhatFor(t *testing.T) {
+func TestARequestThatWaitingReportsHasHadItsGuardEvaluated(t *testing.T) {
 	for name, options := range threads {
 		t.Run(name, func(t *testing.T) {
 			tank := newTank(t, options...)
@@ -63,7 +63,7 @@ func TestWhoIsWaitedForHasBeenAskedAndSaysWhatFor(t *testing.T) {
 	}
 }
 
-func TestWhoStandsBehindABodyWaits(t *testing.T) {
+func TestARequestBehindABodyWaits(t *testing.T) {
 	for name, options := range threads {
 		t.Run(name, func(t *testing.T) {
 			tank := newTank(t, options...)
@@ -210,7 +210,7 @@ func TestFuturesInABubbleAwaitWithADeadline(t *testing.T) {
 	})
 }
 
-func TestASystemSaysWhoStillWaitsAtTheEnd(t *testing.T) {
+func TestASystemReportsTheRequestsThatStillWaitAtTheEnd(t *testing.T) {
 	forgotten := played(func(t *play) {
 		tank := newTank(t)
 		drain.Send(background, tank, none)
@@ -229,7 +229,7 @@ func TestASystemSaysWhoStillWaitsAtTheEnd(t *testing.T) {
 		drain.Send(ctx, tank, none)
 		go drain.Call(ctx, tank, none)
 		objecttest.Waiting(t, tank, drain, 2)
-		cancel() // somebody will withdraw them
+		cancel() // they will be withdrawn
 	}).failures)
 }
 
@@ -261,4 +261,4 @@ func TestNothingIsLoggedAfterTheTest(t *testing.T) {
 	require.Contains(t, inside.log(), "oh dear")
 }
 
-var panicking = activeobject.Procedure(tanks, "panic", activeobject.Do(func(*Tank) { panic("oh dear") }))
+var panicking = activeobject.Procedure(tanks, "panic", activeobject.Plain(func(*Tank) { panic("oh dear") }))

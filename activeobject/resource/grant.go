@@ -44,7 +44,7 @@ func (g *Grant[D]) Done() error {
 // SendDone is Done as a future.
 func (g *Grant[D]) SendDone() activeobject.Future[none] {
 	if g == nil || g.scheduler == nil {
-		return actor.Settled(none{}, error(&ForeignError{}))
+		return actor.Settled[none](nil, error(&ForeignError{}))
 	}
 	f := g.scheduler.ops.done.Send(context.Background(), g.scheduler.o, g)
 	if g.forget == nil {

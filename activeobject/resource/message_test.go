@@ -62,7 +62,7 @@ func waits(t *testing.T, s *resource.Scheduler[string], n int) {
 }
 
 func TestAResourceIsEnteredAndLeftByMessage(t *testing.T) {
-	for name, options := range map[string][]activeobject.Option{"borrowed": nil, "pooled": {activeobject.Pooled()}} {
+	for name, options := range map[string][]activeobject.Option{"borrowed": nil, "pooled": {activeobject.PooledThreads()}} {
 		t.Run(name, func(t *testing.T) {
 			system, s := newPrinter(t, resource.ByPriority(func(data string) int { return len(data) }), options...)
 			first := entered(t, ask(system, s, "enter", resource.Request[string]{Data: "first"}))
@@ -158,14 +158,14 @@ func TestAForgedOrNilGrantIsRefused(t *testing.T) {
 
 func TestAPriorityThatPanicsFailsTheMessageOnly(t *testing.T) {
 	system, s := newPrinter(t, resource.ByPriority(func(data string) int { return 1 / len(data) }),
-		activeobject.Supervised(proto.NewOneForOneStrategy(0, time.Second, func(any) proto.Directive { return proto.StopDirective })))
+		activeobject.Supervisor(proto.NewOneForOneStrategy(0, time.Second, func(any) proto.Directive { return proto.StopDirective })))
 	_, err := reply(t, ask(system, s, "enter", resource.Request[string]{}))
 	require.ErrorAs(t, err, new(*activeobject.PolicyError))
 	require.NoError(t, entered(t, ask(system, s, "enter", resource.Request[string]{Data: "well"})).Done())
 }
 
 func TestARestartedSchedulerKnowsNoGrantsAndServesThoseThatWait(t *testing.T) {
-	system, s := newPrinter(t, resource.FIFO[string](), activeobject.Supervised(proto.NewOneForOneStrategy(10, time.Second, proto.DefaultDecider)))
+	system, s := newPrinter(t, resource.FIFO[string](), activeobject.Supervisor(proto.NewOneForOneStrategy(10, time.Second, proto.DefaultDecider)))
 	lost, err := s.Enter(context.Background(), "lost", resource.Lease(time.Hour))
 	require.NoError(t, err)
 	next := s.SendEnter(context.Background(), "next")

@@ -31,7 +31,7 @@ type Client[D any] struct {
 func FIFO[D any]() *Policy[D] { return &Policy[D]{option: activeobject.ByArrival()} }
 
 // LIFO is the policy by which the last to come is the first to go.
-func LIFO[D any]() *Policy[D] { return &Policy[D]{option: activeobject.LIFO()} }
+func LIFO[D any]() *Policy[D] { return &Policy[D]{option: activeobject.ByLatest()} }
 
 // ByPriority is the policy by which the greatest priority comes first, and among equals
 // who came first. The priority is asked for once, by the client's goroutine, before it
@@ -66,7 +66,7 @@ func Choosing[D any](choose func(waiting []Client[D]) int) *Policy[D] {
 	if choose == nil {
 		return &Policy[D]{lacks: "is Choosing by a nil function: pass one that returns the index of the client that is next"}
 	}
-	return &Policy[D]{option: activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
+	return &Policy[D]{option: activeobject.ByChoice(func(eligible []*activeobject.Candidate) int {
 		waiting := make([]Client[D], len(eligible))
 		for i, c := range eligible {
 			if !enters(c) {
@@ -81,7 +81,7 @@ func Choosing[D any](choose func(waiting []Client[D]) int) *Policy[D] {
 // ordered is an order of clients. Requests that are none, by which a grant ends or a client
 // that has sent a message begins to wait, go before those that are.
 func ordered(before func(a, b *activeobject.Candidate) bool) activeobject.Option {
-	return activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+	return activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 		if !enters(a) || !enters(b) {
 			return !enters(a) && enters(b)
 		}

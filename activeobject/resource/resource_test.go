@@ -29,9 +29,9 @@ var background = context.Background()
 
 var ways = map[string][]activeobject.Option{
 	"borrowed":          nil,
-	"without fast path": {activeobject.WithoutFastPath()},
-	"pooled":            {activeobject.Pooled()},
-	"dedicated":         {activeobject.Dedicated()},
+	"without fast path": {activeobject.NoFastPath()},
+	"pooled":            {activeobject.PooledThreads()},
+	"dedicated":         {activeobject.DedicatedThread()},
 }
 
 func everyWay(t *testing.T, test func(t *testing.T, system *actor.System, options []activeobject.Option)) {
@@ -223,7 +223,7 @@ func TestNeverTwoHoldTheResource(t *testing.T) {
 
 func TestOnlyTheGrantCanBeDoneAndOnce(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
-		s := newScheduler(t, system, FIFO[job](), append(options, activeobject.Named("printer"))...)
+		s := newScheduler(t, system, FIFO[job](), append(options, activeobject.Name("printer"))...)
 		one, err := s.Enter(background, job{})
 		require.NoError(t, err)
 		duplicate := *one

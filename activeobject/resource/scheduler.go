@@ -38,7 +38,7 @@ func New[D any](system *actor.System, policy *Policy[D], options ...activeobject
 		return nil, &activeobject.ArgumentError{Call: call, Argument: "policy", Problem: policy.lacks}
 	}
 	ops := activeobject.Instance(declare[D])
-	options = append(options[:len(options):len(options)], activeobject.Fixed(policy.option))
+	options = append(options[:len(options):len(options)], activeobject.FixedPolicy(policy.option))
 	s := &Scheduler[D]{ops: ops, policy: policy, system: system, made: make(chan struct{})}
 	defer close(s.made)
 	o, err := activeobject.NewFrom(system, ops.typ, s.renew, options...)
@@ -245,17 +245,17 @@ func (d *desk[D]) Admit(ctx context.Context, a admitting[D]) (*Grant[D], error) 
 func (d *desk[D]) Done(g *Grant[D]) (none, error) {
 	switch {
 	case g == nil || g.scheduler != d.scheduler: // another scheduler's belongs to that one's state
-		return none{}, &ForeignError{Scheduler: d.ObjectName()}
+		return nil, &ForeignError{Scheduler: d.ObjectName()}
 	case g.ended != nil:
-		return none{}, g.ended
+		return nil, g.ended
 	case d.holder != g:
-		return none{}, &ForeignError{Scheduler: d.ObjectName()}
+		return nil, &ForeignError{Scheduler: d.ObjectName()}
 	}
 	d.End(ending[D]{g, &EndedError{Scheduler: d.ObjectName(), Reason: WasDone}})
 	if g.posted {
 		go g.unwatch() // it may be done by message, too, and then no call of Done would
 	}
-	return none{}, nil
+	return nil, nil
 }
 
 // End ends a grant for the reason given, unless it has ended; it may still wait.
@@ -316,6 +316,6 @@ func declare[D any]() *operations[D] {
 		done:  activeobject.Procedure(t, "done", (*desk[D]).Done),
 		grant: activeobject.Entry(t, enterByCall, (*desk[D]).Enter).When("available", (*desk[D]).Available),
 		admit: activeobject.EntryCtx(t, enterByMessage, (*desk[D]).Admit).When("available", (*desk[D]).Available),
-		end:   activeobject.Procedure(t, "end", activeobject.Put((*desk[D]).End)),
+		end:   activeobject.Procedure(t, "end", activeobject.Arg((*desk[D]).End)),
 	}
 }

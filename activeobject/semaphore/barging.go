@@ -19,10 +19,10 @@ import (
 // call says to a waiter that there may be enough for him.
 func (p *permits) call(n caller) (none, error) {
 	if !p.fits(int(n)) {
-		return none{}, p.misfit(int(n))
+		return nil, p.misfit(int(n))
 	}
 	p.called = true
-	return none{}, nil
+	return nil, nil
 }
 
 func (p *permits) calls(n caller) bool { return int(n) <= p.free && !p.called || int(n) > p.size }

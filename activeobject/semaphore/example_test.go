@@ -55,7 +55,7 @@ func ExampleNewBinary() {
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
-	door, _ := semaphore.NewBinary(system, activeobject.Named("door"))
+	door, _ := semaphore.NewBinary(system, activeobject.Name("door"))
 	fmt.Println(door.Acquire(ctx))
 	fmt.Println(door.TryAcquire(ctx))
 	fmt.Println(door.Release())
@@ -129,7 +129,7 @@ func ExampleSemaphore_Resize() {
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
-	slots, _ := semaphore.New(system, 4, activeobject.Named("slots"))
+	slots, _ := semaphore.New(system, 4, activeobject.Name("slots"))
 	slots.Acquire(ctx, 4)
 	three, two := slots.SendAcquire(ctx, 3), slots.SendAcquire(ctx, 2)
 	slots.Resize(2) // four are held, and two too many for anybody to come in

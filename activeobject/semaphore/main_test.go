@@ -20,7 +20,7 @@ type None = activeobject.None
 
 var (
 	background = context.Background()
-	quiet      = actor.WithLogger(slog.New(slog.DiscardHandler))
+	quiet      = actor.Logger(slog.New(slog.DiscardHandler))
 )
 
 // maker is New or NewBarging.

@@ -26,7 +26,7 @@ func TestTheStepsOfAnAcquireCannotBeInvokedByMessage(t *testing.T) {
 		}
 	}
 	for _, step := range []string{"take", "wait", "wait for one", "come back"} {
-		for _, argument := range []any{nil, activeobject.None{}, 0, 1, 2, true} {
+		for _, argument := range []any{nil, nil, 0, 1, 2, true} {
 			_, err := patterntest.Invoke(t, system, s.Object().PID(), step, argument)
 			require.ErrorAs(t, err, new(*activeobject.MessageError), "%s(%v)", step, argument)
 		}
@@ -43,7 +43,7 @@ func TestAnOversizedAcquireByMessageFailsAtOnceAsByHandle(t *testing.T) {
 	for name, build := range kinds {
 		t.Run(name, func(t *testing.T) {
 			system := objecttest.NewSystem(t, objecttest.AllowWaiting())
-			s := made(t)(build(system, 3, activeobject.Named("slots")))
+			s := made(t)(build(system, 3, activeobject.Name("slots")))
 			fails := func(n int, want error) {
 				t.Helper()
 				_, err := patterntest.Invoke(t, system, s.Object().PID(), "acquire", n)
@@ -73,7 +73,7 @@ func TestAnOversizedAcquireByMessageFailsAtOnceAsByHandle(t *testing.T) {
 			require.NoError(t, s.Release(2))
 			reply, err := byMessage.Result()
 			require.NoError(t, err)
-			require.Equal(t, &actor.Reply{Value: activeobject.None{}}, reply)
+			require.Equal(t, &actor.Reply{Value: nil}, reply)
 			counts(t, s, 0, 2, 0)
 		})
 	}

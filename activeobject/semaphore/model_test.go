@@ -97,7 +97,7 @@ func ending(err error) string {
 // those that wait exactly the right ones are admitted, fail and stay.
 func TestASemaphoreKeepsToItsRules(t *testing.T) {
 	for name, build := range kinds {
-		for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.Borrowed(), "scheduler": activeobject.WithoutFastPath(), "pooled": activeobject.Pooled()} {
+		for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.CallerThreads(), "scheduler": activeobject.NoFastPath(), "pooled": activeobject.PooledThreads()} {
 			t.Run(name+"/"+thread, func(t *testing.T) {
 				system := objecttest.NewSystem(t, objecttest.AllowWaiting())
 				rapid.Check(t, func(t *rapid.T) {

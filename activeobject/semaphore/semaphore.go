@@ -42,10 +42,10 @@ func (p *permits) tooLarge(n int) error {
 // acquire takes n permits that are free.
 func (p *permits) acquire(c caller) (none, error) {
 	if !p.fits(int(c)) {
-		return none{}, p.misfit(int(c))
+		return nil, p.misfit(int(c))
 	}
 	p.free -= int(c)
-	return none{}, nil
+	return nil, nil
 }
 
 // take is acquire if there are enough, and reports whether there are.
@@ -60,21 +60,21 @@ func (p *permits) take(c caller) (bool, error) {
 func (p *permits) release(n int) (none, error) {
 	switch held := p.held(); {
 	case n < 1:
-		return none{}, atLeastOne("Release", "n", n)
+		return nil, atLeastOne("Release", "n", n)
 	case n > held:
-		return none{}, &ReleaseError{Semaphore: p.ObjectName(), Permits: n, Held: held}
+		return nil, &ReleaseError{Semaphore: p.ObjectName(), Permits: n, Held: held}
 	}
 	p.free += n
-	return none{}, nil
+	return nil, nil
 }
 
 func (p *permits) resize(n int) (none, error) {
 	if n < 1 {
-		return none{}, atLeastOne("Resize", "n", n)
+		return nil, atLeastOne("Resize", "n", n)
 	}
 	p.free += n - p.size
 	p.size = n
-	return none{}, nil
+	return nil, nil
 }
 
 func (p *permits) drain() int {
@@ -121,16 +121,16 @@ func declare(name string, barges bool) *operations {
 	o.take = activeobject.Procedure(t, "take", take)
 	o.acquire = activeobject.Procedure(t, "acquire", func(p *permits, n int) (none, error) {
 		if taken, err := take(p, caller(n)); taken || err != nil {
-			return none{}, err
+			return nil, err
 		}
 		return o.wait.Requeue(caller(n), activeobject.KeepPlace)
 	})
 	o.release = activeobject.Procedure(t, "release", (*permits).release)
 	o.resize = activeobject.Procedure(t, "resize", (*permits).resize)
-	o.drain = activeobject.Procedure(t, "drain", activeobject.Get((*permits).drain))
-	o.available = activeobject.Function(t, "available", activeobject.Get((*permits).available))
-	o.held = activeobject.Function(t, "held", activeobject.Get((*permits).held))
-	o.size = activeobject.Function(t, "size", activeobject.Get(func(p *permits) int { return p.size }))
+	o.drain = activeobject.Procedure(t, "drain", activeobject.Result((*permits).drain))
+	o.available = activeobject.Function(t, "available", activeobject.Result((*permits).available))
+	o.held = activeobject.Function(t, "held", activeobject.Result((*permits).held))
+	o.size = activeobject.Function(t, "size", activeobject.Result(func(p *permits) int { return p.size }))
 	return o
 }
 
@@ -203,7 +203,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 	}
 	_, err := s.ops.wait.Try(ctx, s.o, caller(n))
 	if n > 1 && errors.Is(err, activeobject.ErrRefused) { // maybe behind others, so that nothing has looked at n
-		if size, e := s.ops.size.Call(ctx, s.o, none{}); e == nil && n > size {
+		if size, e := s.ops.size.Call(ctx, s.o, nil); e == nil && n > size {
 			return &SizeError{Semaphore: s.o.Name(), Permits: n, Size: size}
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 // one that fails there is an *activeobject.RequeuedError around the cause.
 func (s *Semaphore) SendAcquire(ctx context.Context, n int) activeobject.Future[none] {
 	if err := atLeastOne("SendAcquire", "n", n); err != nil {
-		return actor.Settled(none{}, err)
+		return actor.Settled[none](nil, err)
 	}
 	if n == 1 {
 		return s.ops.wait.Send(ctx, s.o, 1)
@@ -259,11 +259,11 @@ func (s *Semaphore) SendResize(n int) activeobject.Future[none] {
 
 // Drain acquires all permits that are free at this moment, whoever waits, and returns
 // how many: none, maybe. They are to be released like others.
-func (s *Semaphore) Drain() (int, error) { return s.ops.drain.Call(background, s.o, none{}) }
+func (s *Semaphore) Drain() (int, error) { return s.ops.drain.Call(background, s.o, nil) }
 
 // SendDrain is Drain as a future.
 func (s *Semaphore) SendDrain() activeobject.Future[int] {
-	return s.ops.drain.Send(background, s.o, none{})
+	return s.ops.drain.Send(background, s.o, nil)
 }
 
 // With holds n permits while it runs f, to which it hands ctx. If they cannot be
@@ -278,27 +278,27 @@ func (s *Semaphore) With(ctx context.Context, n int, f func(context.Context) err
 
 // Available returns how many permits are free. After a Resize to less than are held it is 0, not
 // negative, until enough have come back: Held is greater than Size meanwhile.
-func (s *Semaphore) Available() (int, error) { return s.ops.available.Call(background, s.o, none{}) }
+func (s *Semaphore) Available() (int, error) { return s.ops.available.Call(background, s.o, nil) }
 
 // SendAvailable is Available as a future.
 func (s *Semaphore) SendAvailable() activeobject.Future[int] {
-	return s.ops.available.Send(background, s.o, none{})
+	return s.ops.available.Send(background, s.o, nil)
 }
 
 // Held returns how many permits are held.
-func (s *Semaphore) Held() (int, error) { return s.ops.held.Call(background, s.o, none{}) }
+func (s *Semaphore) Held() (int, error) { return s.ops.held.Call(background, s.o, nil) }
 
 // SendHeld is Held as a future.
 func (s *Semaphore) SendHeld() activeobject.Future[int] {
-	return s.ops.held.Send(background, s.o, none{})
+	return s.ops.held.Send(background, s.o, nil)
 }
 
 // Size returns how many permits there are, free and held.
-func (s *Semaphore) Size() (int, error) { return s.ops.size.Call(background, s.o, none{}) }
+func (s *Semaphore) Size() (int, error) { return s.ops.size.Call(background, s.o, nil) }
 
 // SendSize is Size as a future.
 func (s *Semaphore) SendSize() activeobject.Future[int] {
-	return s.ops.size.Send(background, s.o, none{})
+	return s.ops.size.Send(background, s.o, nil)
 }
 
 // Waiting returns how many wait to acquire some.

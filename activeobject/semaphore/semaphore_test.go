@@ -117,7 +117,7 @@ func TestWhoIsCalledPassesTheCallOn(t *testing.T) {
 
 func TestTheReleaseOfWhatIsNotHeldChangesNothing(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
-		s := build(3, activeobject.Named("slots"))
+		s := build(3, activeobject.Name("slots"))
 		require.NoError(t, s.Acquire(background, 2))
 		for _, release := range []func(int) error{s.Release, func(n int) error { return over(t, s.SendRelease(n)) }} {
 			err := release(3)
@@ -131,7 +131,7 @@ func TestTheReleaseOfWhatIsNotHeldChangesNothing(t *testing.T) {
 
 func TestWhoNeverFitsFailsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
-		s := build(3, activeobject.Named("slots"))
+		s := build(3, activeobject.Name("slots"))
 		tooLarge := &semaphore.SizeError{Semaphore: "slots", Permits: 4, Size: 3}
 		require.Equal(t, tooLarge, s.Acquire(background, 4))
 		require.EqualError(t, tooLarge, "sluice: slots: acquire of 4 with a size of 3")
@@ -156,7 +156,7 @@ func TestWhoNeverFitsFailsAtOnce(t *testing.T) {
 // first. The others keep their places.
 func TestASemaphoreThatShrinksFailsThoseWhoNoLongerFit(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
-		for _, options := range [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Bounded(5, activeobject.Refuse)}, {objecttest.Checked(t)}} {
+		for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.Bound(5, activeobject.Refuse)}, {objecttest.Checked(t)}} {
 			s := build(5, options...)
 			require.NoError(t, s.Acquire(background, 5))
 			ctx, cancel := context.WithCancel(background)
@@ -379,7 +379,7 @@ func TestAWaitIsExplained(t *testing.T) {
 }
 
 func TestABinarySemaphoreIsHeldByOne(t *testing.T) {
-	b, err := semaphore.NewBinary(objecttest.NewSystem(t), activeobject.Named("printer"))
+	b, err := semaphore.NewBinary(objecttest.NewSystem(t), activeobject.Name("printer"))
 	require.NoError(t, err)
 	held := func(want bool) {
 		t.Helper()

@@ -35,12 +35,12 @@ var (
 	nodes = activeobject.NewType[node]("node")
 	visit = activeobject.ProcedureCtx(nodes, "visit", func(n *node, ctx context.Context, do errand) (none, error) {
 		if do == nil {
-			return none{}, nil
+			return nil, nil
 		}
-		return none{}, do(ctx, n)
+		return nil, do(ctx, n)
 	})
-	write = activeobject.Procedure(nodes, "write", activeobject.Put(func(n *node, line string) { n.log = append(n.log, line) }))
-	read  = activeobject.Function(nodes, "read", activeobject.Get(func(n *node) []string { return slices.Clone(n.log) }))
+	write = activeobject.Procedure(nodes, "write", activeobject.Arg(func(n *node, line string) { n.log = append(n.log, line) }))
+	read  = activeobject.Function(nodes, "read", activeobject.Result(func(n *node) []string { return slices.Clone(n.log) }))
 )
 
 // link is a way in which a body waits for the visit of another object.
@@ -99,7 +99,7 @@ var links = []link{
 
 // newSystem returns a system that is closed when the test ends, and watched over.
 func newSystem(t *testing.T) *actor.System {
-	system := actor.NewSystem(actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Logger(quiet))
 	// The system may be that of the first round of many.
 	calledOff := hangsAfter(*patience+*length, t, system, func() string { return "" })
 	t.Cleanup(func() {
@@ -110,10 +110,10 @@ func newSystem(t *testing.T) *actor.System {
 }
 
 // threads are the ways in which an object has its bodies run.
-var threads = [][]activeobject.Option{nil, {activeobject.WithoutFastPath()}, {activeobject.Pooled()}, {activeobject.Dedicated()}}
+var threads = [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.PooledThreads()}, {activeobject.DedicatedThread()}}
 
 func newNode(t *testing.T, system *actor.System, name string, options ...activeobject.Option) nodeAt {
-	o, err := activeobject.NewFrom(system, nodes, func() (*node, error) { return &node{}, nil }, append(options, activeobject.Named(name))...)
+	o, err := activeobject.NewFrom(system, nodes, func() (*node, error) { return &node{}, nil }, append(options, activeobject.Name(name))...)
 	require.NoError(t, err)
 	return o
 }
@@ -197,7 +197,7 @@ func TestACircleThroughTheFirstOfSeveralIsToldInFull(t *testing.T) {
 		home, v, w, y := newNode(t, system, "home", options...), newNode(t, system, "v", options...), newNode(t, system, "w", options...), newNode(t, system, "y", options...)
 		send := func(ctx context.Context, to nodeAt) actor.Future[none] { return visit.Send(ctx, to, nil) }
 		all := func(futures ...actor.Future[none]) actor.Future[none] {
-			return actor.Then(actor.All(futures...), func(_ []none, err error) (none, error) { return none{}, err })
+			return actor.Then(actor.All(futures...), func(_ []none, err error) (none, error) { return nil, err })
 		}
 		var told error
 		var others []actor.Future[none]
@@ -269,7 +269,7 @@ func TestAMessageThatComesBackIsServedAfterTheBody(t *testing.T) {
 			_, err := f.Await(background)
 			require.NoError(t, err)
 		}
-		log, err := read.Call(background, home, none{})
+		log, err := read.Call(background, home, nil)
 		require.NoError(t, err)
 		require.Equal(t, []string{"body", "told", "sent", "asked"}, log[:4], "by arrival")
 		require.ElementsMatch(t, []string{"passed on", "told by the other"}, log[4:])
@@ -285,7 +285,7 @@ func TestChildrenThatCallBackAreNamed(t *testing.T) {
 		var child nodeAt
 		var back error
 		_, err := visit.Call(background, parent, func(ctx context.Context, _ *node) error {
-			child = newNode(t, system, "child", activeobject.Under(parent))
+			child = newNode(t, system, "child", activeobject.Parent(parent))
 			_, err := visit.Call(ctx, child, func(ctx context.Context, _ *node) error {
 				_, back = write.Call(ctx, parent, "called")
 				return write.Tell(ctx, parent, "told")
@@ -294,7 +294,7 @@ func TestChildrenThatCallBackAreNamed(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.EqualError(t, back, fmt.Sprintf("sluice: deadlock: %[1]s.visit waits for %[2]s.visit, %[2]s.visit waits for %[1]s.write", parent, child))
-		log, err := read.Call(background, parent, none{})
+		log, err := read.Call(background, parent, nil)
 		require.NoError(t, err)
 		require.Equal(t, []string{"told"}, log)
 		ended, _ := system.Watch(child.PID())

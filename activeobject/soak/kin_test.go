@@ -57,7 +57,7 @@ func TestABodyThatWaitsForAnObjectThatWaitsForItsEndIsInACircle(t *testing.T) {
 						top := newNode(t, system, "top", own...)
 						bottom := top
 						for i := range depth + 1 {
-							bottom = newNode(t, system, fmt.Sprintf("below-%d", i), append(others, activeobject.Under(bottom))...)
+							bottom = newNode(t, system, fmt.Sprintf("below-%d", i), append(others, activeobject.Parent(bottom))...)
 						}
 						other := newNode(t, system, "other", others...)
 						let, held := func() {}, activeobject.Future[none]{}
@@ -130,7 +130,7 @@ func TestOnlyTheBodiesInTheCirclesOfARestartAreTold(t *testing.T) {
 		var told, chosen []activeobject.Future[none]
 		for i := range 8 {
 			link := links[i]
-			child := newNode(t, system, fmt.Sprintf("child-%d", i), append(others, activeobject.Under(top))...)
+			child := newNode(t, system, fmt.Sprintf("child-%d", i), append(others, activeobject.Parent(top))...)
 			told = append(told, visit.Send(background, child, func(ctx context.Context, _ *node) error { return link.wait(ctx, system, top, nil) }))
 			began(child)
 		}
@@ -146,7 +146,7 @@ func TestOnlyTheBodiesInTheCirclesOfARestartAreTold(t *testing.T) {
 				return err
 			},
 		} {
-			child := newNode(t, system, fmt.Sprintf("chooser-%d", i), append(others, activeobject.Under(top))...)
+			child := newNode(t, system, fmt.Sprintf("chooser-%d", i), append(others, activeobject.Parent(top))...)
 			chosen = append(chosen, visit.Send(background, child, wait))
 			began(child)
 		}
@@ -179,7 +179,7 @@ func TestOnlyTheBodiesInTheCirclesOfARestartAreTold(t *testing.T) {
 func TestACircleMayLeadThroughSeveralRestarts(t *testing.T) {
 	system := newSystem(t)
 	a, b := newNode(t, system, "a"), newNode(t, system, "b")
-	ofA, ofB := newNode(t, system, "of-a", activeobject.Under(a)), newNode(t, system, "of-b", activeobject.Under(b))
+	ofA, ofB := newNode(t, system, "of-a", activeobject.Parent(a)), newNode(t, system, "of-b", activeobject.Parent(b))
 	var both sync.WaitGroup
 	both.Add(2)
 	crossed := func(own, other nodeAt) errand {
@@ -232,7 +232,7 @@ func TestWhoIsAskedByAnActorMayMakeItsChildren(t *testing.T) {
 		more := func() {
 			born++
 			name := fmt.Sprintf("more-%d-%d", nth, born)
-			o := newNode(t, system, name, activeobject.Under(top))
+			o := newNode(t, system, name, activeobject.Parent(top))
 			_, err := visit.Call(background, o, nil)
 			require.NoError(t, err)
 			_, err = top.SpawnNamed(proto.PropsFromFunc(func(proto.Context) {}), "plain-"+name)
@@ -245,8 +245,8 @@ func TestWhoIsAskedByAnActorMayMakeItsChildren(t *testing.T) {
 			require.Len(t, s.Children(), before+2)
 			return born > 2
 		}}
-		top = newNode(t, system, "top", append(options, activeobject.Supervised(above), activeobject.Supervising(below))...)
-		child = newNode(t, system, "child", append(options, activeobject.Under(top))...)
+		top = newNode(t, system, "top", append(options, activeobject.Supervisor(above), activeobject.ChildSupervisor(below))...)
+		child = newNode(t, system, "child", append(options, activeobject.Parent(top))...)
 		fails := func(o nodeAt) {
 			_, err := visit.Call(background, o, func(context.Context, *node) error { panic("no") })
 			require.ErrorAs(t, err, new(*activeobject.PanicError))
@@ -318,7 +318,7 @@ func TestAChildThatIsBeingMadeWhileItsParentEndsIsNone(t *testing.T) {
 					require.NoError(t, err)
 					restart(system, top)
 					for log := []string{""}; len(log) != 0; {
-						log, err = read.Call(background, top, none{})
+						log, err = read.Call(background, top, nil)
 						require.NoError(t, err)
 					}
 				}
@@ -357,8 +357,8 @@ func TestBodiesAndRestartsMeet(t *testing.T) {
 		begin := make(chan none)
 		for i := range 4 {
 			link := links[(nth+i)%len(links)]
-			child := newNode(t, system, "child"+fmt.Sprint(i), append(options, activeobject.Under(top))...)
-			below := newNode(t, system, "below", append(options, activeobject.Under(child))...)
+			child := newNode(t, system, "child"+fmt.Sprint(i), append(options, activeobject.Parent(top))...)
+			below := newNode(t, system, "below", append(options, activeobject.Parent(child))...)
 			for _, o := range []nodeAt{child, below} {
 				all.Go(func() {
 					<-begin

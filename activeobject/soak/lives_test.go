@@ -67,7 +67,7 @@ func families(t *testing.T, system *actor.System, r *rand.Rand, roots int) (all 
 	grow = func(parent *life, depth int) {
 		options := threads[r.IntN(len(threads))]
 		if parent != nil {
-			options = append([]activeobject.Option{activeobject.Under(parent.nodeAt)}, options...)
+			options = append([]activeobject.Option{activeobject.Parent(parent.nodeAt)}, options...)
 		}
 		l := &life{nodeAt: newNode(t, system, fmt.Sprintf("life-%d", len(all)), options...)}
 		all = append(all, l)

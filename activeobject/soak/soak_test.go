@@ -136,7 +136,7 @@ const objects, clientsAtWork = 150, 24
 func newRound(t *testing.T, seed uint64, nth, steps int) *round {
 	r := &round{t: t, rng: rand.New(rand.NewPCG(seed, uint64(nth))), slots: make([]atomic.Pointer[site], objects)}
 	r.ledger = newLedger(t, steps*8+1000)
-	r.system = actor.NewSystem(actor.WithLogger(slog.New(r.ledger)))
+	r.system = actor.NewSystem(actor.Logger(slog.New(r.ledger)))
 	r.judge = &judge{round: r, seed: r.rng.Uint64()}
 	r.reaper = newReaper()
 	r.steps.Store(int64(steps))
@@ -168,11 +168,11 @@ func newRound(t *testing.T, seed uint64, nth, steps int) *round {
 func (r *round) options(rng *rand.Rand, h *host) (options []activeobject.Option) {
 	switch rng.IntN(8) {
 	case 0:
-		options = append(options, activeobject.Pooled())
+		options = append(options, activeobject.PooledThreads())
 	case 1:
-		options = append(options, activeobject.Dedicated())
+		options = append(options, activeobject.DedicatedThread())
 	case 2:
-		options = append(options, activeobject.WithoutFastPath())
+		options = append(options, activeobject.NoFastPath())
 	}
 	switch rng.IntN(16) {
 	case 0:
@@ -180,11 +180,11 @@ func (r *round) options(rng *rand.Rand, h *host) (options []activeobject.Option)
 	case 1:
 		options = append(options, activeobject.ByDeadline())
 	case 2:
-		options = append(options, activeobject.LIFO(), activeobject.MaxBypass(3))
+		options = append(options, activeobject.ByLatest(), activeobject.MaxBypass(3))
 	case 3:
-		options = append(options, activeobject.Rotating())
+		options = append(options, activeobject.ByRotation())
 	case 4:
-		options = append(options, activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+		options = append(options, activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 			x, _ := a.Argument.(order)
 			y, _ := b.Argument.(order)
 			if x.n == 13 || y.n == 13 {
@@ -193,24 +193,24 @@ func (r *round) options(rng *rand.Rand, h *host) (options []activeobject.Option)
 			return x.n < y.n
 		}))
 	case 5:
-		options = append(options, activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
+		options = append(options, activeobject.ByChoice(func(eligible []*activeobject.Candidate) int {
 			o, _ := eligible[0].Argument.(order)
 			return int(o.n) % (len(eligible) + 1) // which is a choice of nobody, at times
 		}))
 	}
 	switch rng.IntN(12) {
 	case 0:
-		options = append(options, activeobject.Bounded(3, activeobject.Refuse))
+		options = append(options, activeobject.Bound(3, activeobject.Refuse))
 	case 1:
-		options = append(options, activeobject.Bounded(3, activeobject.DropOldest))
+		options = append(options, activeobject.Bound(3, activeobject.DropOldest))
 	case 2:
-		options = append(options, activeobject.Bounded(3, activeobject.Wait))
+		options = append(options, activeobject.Bound(3, activeobject.Wait))
 	}
 	if rng.IntN(6) == 0 {
-		options = append(options, activeobject.Counted())
+		options = append(options, activeobject.Counters())
 	}
 	if rng.IntN(6) == 0 {
-		options = append(options, activeobject.Intercept(activeobject.Interceptor{
+		options = append(options, activeobject.Interceptors(activeobject.Interceptor{
 			Queue: func(ctx context.Context, i activeobject.Intercepted) (context.Context, error) {
 				if o, ok := i.Argument.(order); ok && o.n == 7 {
 					return nil, errTurnedAway
@@ -247,10 +247,10 @@ func (r *round) spawn(rng *rand.Rand, slot int) {
 		return nil
 	}
 	if rng.IntN(3) == 0 {
-		options = append(options, activeobject.Named(fmt.Sprintf("object-%d", r.names.Add(1))))
+		options = append(options, activeobject.Name(fmt.Sprintf("object-%d", r.names.Add(1))))
 	}
 	if rng.IntN(3) == 0 {
-		options = append(options, activeobject.Supervising(r.judge))
+		options = append(options, activeobject.ChildSupervisor(r.judge))
 	}
 	safe, plain := rng.IntN(2) == 0, rng.IntN(2) == 0
 	build := func(more ...activeobject.Option) (place, error) {
@@ -266,18 +266,18 @@ func (r *round) spawn(rng *rand.Rand, slot int) {
 	case 0:
 		p, err = build()
 	case 1, 2:
-		p, err = build(activeobject.Supervised(r.judge))
+		p, err = build(activeobject.Supervisor(r.judge))
 	case 3:
 		parent := r.slots[rng.IntN(len(r.slots))].Load()
 		if parent == nil {
 			return
 		}
-		p, err = build(activeobject.Under(parent))
+		p, err = build(activeobject.Parent(parent))
 	case 4:
 		ctx, cancel := context.WithCancel(background)
 		r.reaper.contexts <- cancel
 		var made any
-		made, err = r.system.Request(ctx, r.nursery, hatch(func(s actor.Spawner) (place, error) { return build(activeobject.Under(s)) })).Await(ctx)
+		made, err = r.system.Request(ctx, r.nursery, hatch(func(s actor.Spawner) (place, error) { return build(activeobject.Parent(s)) })).Await(ctx)
 		if err == context.Canceled || errors.Is(err, activeobject.ErrStopped) {
 			return // the object may be made all the same; the system's end is its own
 		}

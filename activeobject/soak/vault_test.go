@@ -184,8 +184,8 @@ func newKind[T any](name string, of func(*T) *page, waiting func(*T, *operation[
 	k.ops[take] = activeobject.Entry(k.Type, opNames[take], leaf(take)).WhenArg("covered", covers)
 	k.ops[takeCtx] = activeobject.EntryCtx(k.Type, opNames[takeCtx], ctx(takeCtx)).WhenArg("covered", covers)
 	k.ops[takeAny] = activeobject.Entry(k.Type, opNames[takeAny], leaf(takeAny)).When("some", some)
-	k.ops[takeFirst] = activeobject.Entry(k.Type, opNames[takeFirst], leaf(takeFirst)).WhenArg("covered", covers).HeadOfLine().Bounded(3, activeobject.Wait)
-	k.ops[note] = activeobject.Entry(k.Type, opNames[note], leaf(note)).When("some", some).Bounded(2, activeobject.DropOldest)
+	k.ops[takeFirst] = activeobject.Entry(k.Type, opNames[takeFirst], leaf(takeFirst)).WhenArg("covered", covers).HeadOfLine().Bound(3, activeobject.Wait)
+	k.ops[note] = activeobject.Entry(k.Type, opNames[note], leaf(note)).When("some", some).Bound(2, activeobject.DropOldest)
 	k.ops[look] = activeobject.Function(k.Type, opNames[look], leaf(look))
 	k.ops[transfer] = activeobject.ProcedureCtx(k.Type, opNames[transfer], func(s *T, ctx context.Context, o order) (uint32, error) {
 		return of(s).transfer(ctx, o)

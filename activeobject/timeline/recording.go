@@ -25,7 +25,7 @@ func New() *Recording { return &Recording{begun: time.Now()} }
 
 // Option has an object recorded. It may be given to several objects.
 func (r *Recording) Option() activeobject.Option {
-	return activeobject.Recorded(func(name string, operations []string) activeobject.Recorder {
+	return activeobject.Recording(func(name string, operations []string) activeobject.Recorder {
 		return r.add(name, operations)
 	})
 }

@@ -116,21 +116,21 @@ func TestEveryWaitHasItsReason(t *testing.T) {
 		options []activeobject.Option
 		want    string
 	}{
-		{"active object", []activeobject.Option{activeobject.Dedicated()}, `
+		{"active object", []activeobject.Option{activeobject.DedicatedThread()}, `
 take #1: 0, 0 guard "enough" is false, 4200 to 5200, after put #5
 put #2: 100, 100 to 1100
 count #3: 200, 200 conflicts with put #2, 1100 to 2100, after put #2
 count #4: 300, 300 conflicts with put #2, 1100 conflicts with count #3, 2100 to 3200, after count #3
 put #5: 400, 400 conflicts with put #2, 1100 conflicts with count #3, 2100 conflicts with count #4, 3200 to 4200, after count #4
 `},
-		{"synchronizer", []activeobject.Option{synchronizer.Spawned()}, `
+		{"synchronizer", []activeobject.Option{synchronizer.Goroutines()}, `
 take #1: 0, 0 guard "enough" is false, 3200 to 4200, after put #5
 put #2: 100, 100 to 1100
 count #3: 200, 200 conflicts with put #2, 1100 to 2100, after put #2
 count #4: 300, 300 conflicts with put #2, 1100 to 2200, after put #2
 put #5: 400, 400 conflicts with put #2, 1100 conflicts with count #3, count #4, 2100 conflicts with count #4, 2200 to 3200, after count #4
 `},
-		{"monitor", []activeobject.Option{synchronizer.Spawned(), synchronizer.Monitor()}, `
+		{"monitor", []activeobject.Option{synchronizer.Goroutines(), synchronizer.Monitor()}, `
 take #1: 0, 0 guard "enough" is false, 3200 to 4200, thread since 0, after put #5
 put #2: 100, 100 to 1100
 count #3: 200, 200 conflicts with put #2, 1100 to 2100, thread since 200, after put #2
@@ -167,7 +167,7 @@ func TestSeveralObjects(t *testing.T) {
 		for _, name := range []string{"", "", "upper"} {
 			options := []activeobject.Option{recording.Option()}
 			if name != "" {
-				options = append(options, activeobject.Named(name))
+				options = append(options, activeobject.Name(name))
 			}
 			put.Call(t.Context(), activeobject.Must(activeobject.New(system, shelves, &shelf{}, options...)), 1)
 		}
@@ -183,7 +183,7 @@ func TestSeveralObjects(t *testing.T) {
 func TestItIsSavedAsAPageOrATrace(t *testing.T) {
 	dir := t.TempDir()
 	var recording *timeline.Recording
-	synctest.Test(t, func(t *testing.T) { recording = record(t, visitors, synchronizer.Spawned()) })
+	synctest.Test(t, func(t *testing.T) { recording = record(t, visitors, synchronizer.Goroutines()) })
 	page, trace := filepath.Join(dir, "page.html"), filepath.Join(dir, "trace.json")
 	require.NoError(t, recording.Save(page))
 	require.NoError(t, recording.Save(trace))

@@ -69,19 +69,19 @@ func (s Scheduler) Done(client string) error {
 func fifo() activeobject.Option { return activeobject.ByArrival() }
 
 // lifo([X|Xs]) -> {X, Xs}.
-func lifo() activeobject.Option { return activeobject.LIFO() }
+func lifo() activeobject.Option { return activeobject.ByLatest() }
 
 // higher_prio({_, {_, D1}}, {_, {_, D2}}) -> D1 > D2. Among equals the first to come
 // is the first to go on; in the text it is the last.
 func priority() activeobject.Option {
-	return activeobject.Ordered(func(a, b *activeobject.Candidate) bool {
+	return activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 		return a.Argument.(request).data > b.Argument.(request).data
 	})
 }
 
 // favourite takes the client first, and the others by arrival.
 func favourite(client string) activeobject.Option {
-	return activeobject.Choosing(func(suspended []*activeobject.Candidate) int {
+	return activeobject.ByChoice(func(suspended []*activeobject.Candidate) int {
 		return max(0, slices.IndexFunc(suspended, func(c *activeobject.Candidate) bool { return c.Client == client }))
 	})
 }

@@ -43,13 +43,13 @@ var (
 
 	// A queue for each seat. Who leaves it, by his deadline or by hanging up, never had one.
 	hold    = activeobject.EntryFamily(halls, "hold", (*Hall).Hold, seatOf).WhenKey("not on hold", (*Hall).Decided)
-	release = activeobject.Procedure(halls, "release", activeobject.Put((*Hall).Release))
+	release = activeobject.Procedure(halls, "release", activeobject.Arg((*Hall).Release))
 	sell    = activeobject.ProcedureCtx(halls, "sell", (*Hall).Sell) // it writes to a disk, so no stranger lends his goroutine
-	plan    = activeobject.Function(halls, "plan", activeobject.Get((*Hall).Plan))
+	plan    = activeobject.Function(halls, "plan", activeobject.Result((*Hall).Plan))
 )
 
 func init() {
-	hold.Bounded(maxWaiting, activeobject.Refuse)
+	hold.Bound(maxWaiting, activeobject.Refuse)
 	activeobject.Opens(release, hold, seatOf)
 	activeobject.Opens(sell, hold, seatOf)
 	activeobject.OpensEach(hold.Operation, hold, func(Ticket, func(string)) {}) // it only ever closes
@@ -80,12 +80,12 @@ func (h *Hall) Decided(seat string) bool {
 func (h *Hall) Hold(t Ticket) (none, error) {
 	switch {
 	case !slices.Contains(h.seats, t.Seat):
-		return none{}, errNoSeat
+		return nil, errNoSeat
 	case h.taken[t.Seat].sold:
-		return none{}, errSold
+		return nil, errSold
 	}
 	h.taken[t.Seat] = place{order: t.Order}
-	return none{}, nil
+	return nil, nil
 }
 
 // Release gives the seat back, if it is on hold for the order.
@@ -100,15 +100,15 @@ func (h *Hall) Release(t Ticket) {
 func (h *Hall) Sell(_ context.Context, t Ticket) (none, error) {
 	switch p := h.taken[t.Seat]; {
 	case p.order != t.Order:
-		return none{}, errLost
+		return nil, errLost
 	case p.sold:
-		return none{}, nil
+		return nil, nil
 	}
 	if err := h.journal.Append(t); err != nil {
-		return none{}, err
+		return nil, err
 	}
 	h.taken[t.Seat] = place{t.Order, true}
-	return none{}, nil
+	return nil, nil
 }
 
 // Plan returns the seats that are free, on hold and sold.

@@ -69,8 +69,8 @@ func TestTheHandlerPassesOnWhatTheHallSays(t *testing.T) {
 func TestASeatIsGivenBackIfTheBuyerHasGoneWhenHeGetsIt(t *testing.T) {
 	c := newCounter(t)
 	ctx, hangUp := context.WithCancel(t.Context())
-	c.hold.Answer(func(context.Context, Ticket) (none, error) { hangUp(); return none{}, nil })
-	c.release.Return(none{})
+	c.hold.Answer(func(context.Context, Ticket) (none, error) { hangUp(); return nil, nil })
+	c.release.Return(nil)
 	c.post(ctx, "/events/gala/orders")
 	if len(c.opened) > 0 || c.release.Made()[0].Argument != c.hold.Made()[0].Argument {
 		t.Errorf("opened %v, released %v", c.opened, c.release.Arguments())

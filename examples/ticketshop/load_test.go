@@ -87,7 +87,7 @@ func start(t *testing.T, events map[string][]string) *service {
 	}
 	s.journal = &faulty{Journal: s.file, at: map[int]func(){}}
 	actors := proto.NewActorSystem(proto.WithLoggerFactory(func(*proto.ActorSystem) *slog.Logger { return quiet }))
-	system := actor.NewSystem(actor.On(actors), actor.WithLogger(quiet))
+	system := actor.NewSystem(actor.Actors(actors), actor.Logger(quiet))
 	if s.shop, err = NewShop(system, s.journal, events, time.Hour); err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func run(ctx context.Context, listener net.Listener, file string, hold, grace ti
 	defer journal.Close()
 	actors := proto.NewActorSystem(proto.WithLoggerFactory(func(*proto.ActorSystem) *slog.Logger { return log }))
 	defer actors.Shutdown()
-	system := actor.NewSystem(actor.On(actors), actor.WithLogger(log))
+	system := actor.NewSystem(actor.Actors(actors), actor.Logger(log))
 	shop, err := NewShop(system, journal, map[string][]string{"gala": seats("ABCD", 10), "matinee": seats("AB", 5)}, hold)
 	if err != nil {
 		return errors.Join(err, system.Close(ctx))

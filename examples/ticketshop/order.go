@@ -30,7 +30,7 @@ var (
 	orders = activeobject.NewType[Order]("order")
 	pay    = activeobject.ProcedureCtx(orders, "pay", (*Order).Pay)
 	end    = activeobject.ProcedureCtx(orders, "end", (*Order).End)
-	status = activeobject.Function(orders, "status", activeobject.Get(func(o *Order) Status { return o.status }))
+	status = activeobject.Function(orders, "status", activeobject.Result(func(o *Order) Status { return o.status }))
 )
 
 // NewOrder is the factory's. An order that has failed asks the journal how far it had come.

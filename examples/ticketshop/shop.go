@@ -93,7 +93,7 @@ func (o *office) open(c proto.Context, event string) {
 	hall, err := activeobject.NewFrom(s.system, halls, func() (*Hall, error) {
 		s.log.Info("hall opens", "event", event, "sold", len(s.journal.Sold(event)))
 		return NewHall(event, s.events[event], s.journal)
-	}, activeobject.Named(event), activeobject.Under(c))
+	}, activeobject.Name(event), activeobject.Parent(c))
 	switch {
 	case errors.Is(err, actor.ErrClosed): // so nobody needs it
 		return
@@ -123,7 +123,7 @@ func (s *Shop) Open(t Ticket) error {
 	hall := s.halls[t.Event]
 	s.mu.Unlock()
 	order, err := activeobject.NewFrom(s.system, orders, func() (*Order, error) { return NewOrder(t, hall, s.journal) },
-		activeobject.Named("order "+t.Order), activeobject.Supervised(restart))
+		activeobject.Name("order "+t.Order), activeobject.Supervisor(restart))
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestTheHallIsDeclaredAsItIs(t *testing.T) {
 	if _, err := waits.Await(t.Context()); err != errSold {
 		t.Error(err)
 	}
-	if all, err := plan.Call(t.Context(), hall, none{}); err != nil || len(all["sold"]) != 2 {
+	if all, err := plan.Call(t.Context(), hall, nil); err != nil || len(all["sold"]) != 2 {
 		t.Error(all, err)
 	}
 }
@@ -90,7 +90,7 @@ func TestAnOrderAsksTheJournalIfTheHallFails(t *testing.T) {
 		failure := &activeobject.PanicError{}
 		sell.Fail(failure)
 		order := &Order{ticket: ticket, status: Held, sell: sell, journal: journal}
-		is, err := order.Pay(t.Context(), none{})
+		is, err := order.Pay(t.Context(), nil)
 		if sold && (is != Sold || err != nil) || !sold && (is != Held || err != failure) {
 			t.Errorf("sold: %v: %s, %v", sold, is, err)
 		}

@@ -85,7 +85,7 @@ func TestWhoComesToALineClosesTheFastPathForIt(t *testing.T) {
 			{Name: "pass", Kind: mailbox.Entry, Guard: "open"},
 			{Name: "line", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtArgument, HeadOfLine: true},
 		},
-		Conflicts: guards.Exclusive("tidy", "pass", "line"),
+		Conflicts: guards.NewExclusive("tidy", "pass", "line"),
 	}, Tag: 1, Workers: goroutines{}, HelpLimit: 32}
 	r := &room{}
 	r.Init(config.Prepare(func(op int) bool { return op == pass }), r)

@@ -90,7 +90,7 @@ func newRoom(config engine.Config) *room {
 			{Name: "pass", Kind: mailbox.Entry, Guard: "open"},
 			{Name: "look", Kind: mailbox.Function},
 		},
-		Conflicts: guards.Exclusive("tidy", "pass", "look"),
+		Conflicts: guards.NewExclusive("tidy", "pass", "look"),
 	}
 	config.Tag = 1
 	if config.Workers == nil {

@@ -23,7 +23,7 @@ func newLine() *room {
 			{Name: "pass", Kind: mailbox.Entry, Guard: "open", Looks: guards.AtArgument, HeadOfLine: true},
 			{Name: "look", Kind: mailbox.Function},
 		},
-		Conflicts: guards.Exclusive("tidy", "pass", "look"),
+		Conflicts: guards.NewExclusive("tidy", "pass", "look"),
 	}, Tag: 1, Workers: goroutines{}, HelpLimit: 32}
 	r := &room{}
 	r.Init(config.Prepare(func(int) bool { return false }), r)

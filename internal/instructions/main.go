@@ -35,10 +35,10 @@ var (
 	system = actor.NewSystem()
 
 	games = activeobject.NewType[turns]("game")
-	first = activeobject.Entry(games, "first", activeobject.Do((*turns).step)).When("begun", func(t *turns) bool { return t.n >= 0 })
-	even  = activeobject.Entry(games, "even", activeobject.Do((*turns).step)).When("even", (*turns).even)
-	odd   = activeobject.Entry(games, "odd", activeobject.Do((*turns).step)).When("odd", (*turns).odd)
-	reads = activeobject.Function(games, "reads", activeobject.Get((*turns).even))
+	first = activeobject.Entry(games, "first", activeobject.Plain((*turns).step)).When("begun", func(t *turns) bool { return t.n >= 0 })
+	even  = activeobject.Entry(games, "even", activeobject.Plain((*turns).step)).When("even", (*turns).even)
+	odd   = activeobject.Entry(games, "odd", activeobject.Plain((*turns).step)).When("odd", (*turns).odd)
+	reads = activeobject.Function(games, "reads", activeobject.Result((*turns).even))
 
 	again = activeobject.Entry(games, "again", func(t *turns, n int) (int, error) { t.n++; return n, nil }).When("begun", func(t *turns) bool { return t.n >= 0 })
 	twice = activeobject.Entry(games, "twice", func(t *turns, n int) (int, error) { t.n++; return again.Requeue(n) }).When("begun", func(t *turns) bool { return t.n >= 0 })
@@ -49,13 +49,13 @@ var scenarios = map[string]func(n int){
 	"call": func(n int) {
 		o := activeobject.Must(activeobject.New(system, games, &turns{}))
 		for range n {
-			first.Call(ctx, o, activeobject.None{})
+			first.Call(ctx, o, nil)
 		}
 	},
 	"read": func(n int) {
 		o := activeobject.Must(synchronizer.New(system, games, &turns{}))
 		for range n {
-			reads.Call(ctx, o, activeobject.None{})
+			reads.Call(ctx, o, nil)
 		}
 	},
 	"requeue": func(n int) {
@@ -67,7 +67,7 @@ var scenarios = map[string]func(n int){
 	"select": func(n int) {
 		o := activeobject.Must(activeobject.New(system, games, &turns{}))
 		for range n {
-			activeobject.Select(ctx, odd.Case(o, activeobject.None{}), even.Case(o, activeobject.None{}))
+			activeobject.Select(ctx, odd.Case(o, nil), even.Case(o, nil))
 		}
 	},
 	"call/mutex": func(n int) {
@@ -84,8 +84,8 @@ var scenarios = map[string]func(n int){
 	"ping-pong": func(n int) {
 		o := activeobject.Must(activeobject.New(system, games, &turns{}))
 		together(
-			func() { repeat(n, func() { even.Call(ctx, o, activeobject.None{}) }) },
-			func() { repeat(n, func() { odd.Call(ctx, o, activeobject.None{}) }) },
+			func() { repeat(n, func() { even.Call(ctx, o, nil) }) },
+			func() { repeat(n, func() { odd.Call(ctx, o, nil) }) },
 		)
 	},
 	"ping-pong/channel": func(n int) {

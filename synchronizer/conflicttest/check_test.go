@@ -34,12 +34,12 @@ func (v *Vault) Peek() (count int64) { return v.x.Add(1) }
 
 var (
 	vaults = activeobject.NewType[Vault]("vault")
-	put    = activeobject.Procedure(vaults, "put", activeobject.Put((*Vault).Put))
+	put    = activeobject.Procedure(vaults, "put", activeobject.Arg((*Vault).Put))
 	add    = activeobject.Procedure(vaults, "add", func(v *Vault, l int64) (int64, error) { return v.Add(l), nil })
-	take   = activeobject.Entry(vaults, "take", activeobject.Put((*Vault).Take)).WhenArg("covered", (*Vault).Has)
-	amount = activeobject.Function(vaults, "amount", activeobject.Get((*Vault).Amount))
-	lose   = activeobject.Procedure(vaults, "lose", activeobject.Put((*Vault).Lose))
-	reset  = activeobject.Procedure(vaults, "reset", activeobject.Get((*Vault).Reset))
+	take   = activeobject.Entry(vaults, "take", activeobject.Arg((*Vault).Take)).WhenArg("covered", (*Vault).Has)
+	amount = activeobject.Function(vaults, "amount", activeobject.Result((*Vault).Amount))
+	lose   = activeobject.Procedure(vaults, "lose", activeobject.Arg((*Vault).Lose))
+	reset  = activeobject.Procedure(vaults, "reset", activeobject.Result((*Vault).Reset))
 )
 
 func vaultStates(t *rapid.T) func() *Vault {
@@ -73,7 +73,7 @@ func TestRightTablesAreRight(t *testing.T) {
 		conflicttest.Check(t, accounts, table, accountStates, conflicttest.Commuting())
 	})
 	t.Run("nothing at once", func(t *testing.T) {
-		conflicttest.Check(t, accounts, guards.Exclusive(accounts.Operations()...), accountStates)
+		conflicttest.Check(t, accounts, guards.NewExclusive(accounts.Operations()...), accountStates)
 	})
 	t.Run("what is synchronised by itself", func(t *testing.T) {
 		checkVaults(t, vaults.Conflicts().Compatible(put, put, add, take, amount).Compatible(add, add, amount))
@@ -102,13 +102,13 @@ func TestADataRaceIsFound(t *testing.T) {
 	require.NotContains(t, said, "activeobject", "frames of ours are left out")
 }
 
-// A guard is asked while those run that are compatible with its entry, so it may race
+// A guard is evaluated while those run that are compatible with its entry, so it may race
 // where the body does not.
 func TestARaceOfAGuardIsFound(t *testing.T) {
 	type gate struct{ open bool }
 	gates := activeobject.NewType[gate]("gate")
-	open := activeobject.Procedure(gates, "open", activeobject.Do(func(g *gate) { g.open = true }))
-	pass := activeobject.Entry(gates, "pass", activeobject.Do(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
+	open := activeobject.Procedure(gates, "open", activeobject.Plain(func(g *gate) { g.open = true }))
+	pass := activeobject.Entry(gates, "pass", activeobject.Plain(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
 	said := one(t, played(t, func(t testing.TB) {
 		conflicttest.Check(t, gates, gates.Conflicts().Compatible(open, pass), func(t *rapid.T) func() *gate {
 			g := gate{open: rapid.Bool().Draw(t, "open")}
@@ -193,8 +193,8 @@ func TestCommutingIsMoreThanSafeTogether(t *testing.T) {
 
 func TestAFunctionThatWritesIsFound(t *testing.T) {
 	meters := activeobject.NewType[Vault]("meter")
-	activeobject.Function(meters, "peek", activeobject.Get((*Vault).Peek))
-	for name, table := range map[string]guards.Table{"compatible": meters.Conflicts(), "exclusive": guards.Exclusive("peek")} {
+	activeobject.Function(meters, "peek", activeobject.Result((*Vault).Peek))
+	for name, table := range map[string]guards.Table{"compatible": meters.Conflicts(), "exclusive": guards.NewExclusive("peek")} {
 		t.Run(name, func(t *testing.T) {
 			said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, meters, table, vaultStates) }))
 			require.Contains(t, said, "type meter: function peek changes the state\n")
@@ -205,19 +205,19 @@ func TestAFunctionThatWritesIsFound(t *testing.T) {
 	}
 }
 
-func TestAGuardThatWritesOrIsMoodyIsFound(t *testing.T) {
-	type door struct{ asked int }
+func TestAGuardThatWritesOrIsNotDeterministicIsFound(t *testing.T) {
+	type door struct{ evaluations int }
 	doors := activeobject.NewType[door]("door")
-	activeobject.Entry(doors, "enter", activeobject.Do(func(*door) {})).When("polite", func(d *door) bool { d.asked++; return true })
+	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("polite", func(d *door) bool { d.evaluations++; return true })
 	make := func(*rapid.T) func() *door { return func() *door { return &door{} } }
-	said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.Free("enter"), make) }))
+	said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.NewTable("enter"), make) }))
 	require.Contains(t, said, `type door: guard "polite" of enter changes the state`)
 
 	yes := false
 	doors = activeobject.NewType[door]("door")
-	activeobject.Entry(doors, "enter", activeobject.Do(func(*door) {})).When("in the mood", func(*door) bool { yes = !yes; return yes })
-	said = one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.Free("enter"), make) }))
-	require.Contains(t, said, `guard "in the mood" of enter says yes and no of the same state`)
+	activeobject.Entry(doors, "enter", activeobject.Plain(func(*door) {})).When("every other time", func(*door) bool { yes = !yes; return yes })
+	said = one(t, played(t, func(t testing.TB) { conflicttest.Check(t, doors, guards.NewTable("enter"), make) }))
+	require.Contains(t, said, `guard "every other time" of enter says yes and no of the same state`)
 }
 
 // What ends the process, or never ends, is a finding about its pair; the others are
@@ -232,7 +232,7 @@ func TestWhatEndsOrStopsAChildIsFoundAndOthersAreChecked(t *testing.T) {
 	wards := activeobject.NewType[ward]("ward")
 	crash := func(w *ward) {
 		if w.inside.Add(1) == 2 {
-			go panic("two at once") // which nobody can recover
+			go panic("two at once") // which cannot be recovered
 		}
 		for range 1000 {
 			runtime.Gosched()
@@ -258,10 +258,10 @@ func TestWhatEndsOrStopsAChildIsFoundAndOthersAreChecked(t *testing.T) {
 			}
 		}
 	}
-	bad := activeobject.Procedure(wards, "bad", activeobject.Do(crash))
-	left := activeobject.Procedure(wards, "left", activeobject.Do(embrace(0)))
-	right := activeobject.Procedure(wards, "right", activeobject.Do(embrace(1)))
-	good := activeobject.Procedure(wards, "good", activeobject.Do(func(*ward) {}))
+	bad := activeobject.Procedure(wards, "bad", activeobject.Plain(crash))
+	left := activeobject.Procedure(wards, "left", activeobject.Plain(embrace(0)))
+	right := activeobject.Procedure(wards, "right", activeobject.Plain(embrace(1)))
+	good := activeobject.Procedure(wards, "good", activeobject.Plain(func(*ward) {}))
 	states := func(*rapid.T) func() *ward {
 		return func() *ward { return &ward{meet: [2]chan None{make(chan None), make(chan None)}} }
 	}
@@ -310,10 +310,10 @@ func TestBodiesMayFailPanicAndEndTheirGoroutine(t *testing.T) {
 	type thing struct{ n atomic.Int64 }
 	things := activeobject.NewType[thing]("thing")
 	fails := activeobject.ProcedureCtx(things, "fails", func(_ *thing, ctx context.Context, n int) (None, error) {
-		return None{}, fmt.Errorf("no. %d: %w", n, context.Cause(ctx))
+		return nil, fmt.Errorf("no. %d: %w", n, context.Cause(ctx))
 	})
-	panics := activeobject.Procedure(things, "panics", activeobject.Do(func(t *thing) { panic(fmt.Sprint("at ", t.n.Load())) }))
-	exits := activeobject.Procedure(things, "exits", activeobject.Do(func(t *thing) { t.n.Add(1); runtime.Goexit() }))
+	panics := activeobject.Procedure(things, "panics", activeobject.Plain(func(t *thing) { panic(fmt.Sprint("at ", t.n.Load())) }))
+	exits := activeobject.Procedure(things, "exits", activeobject.Plain(func(t *thing) { t.n.Add(1); runtime.Goexit() }))
 	states := func(*rapid.T) func() *thing { return func() *thing { return &thing{} } }
 	table := things.Conflicts().Compatible(fails, fails, panics, exits).Compatible(panics, panics).Compatible(exits, exits)
 	t.Run("compatible", func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestOperationsOfDerivedTypesAreChecked(t *testing.T) {
 	}
 	lockedVaults := activeobject.Derive(vaults, "locked vault", func(l *locked) *Vault { return &l.Vault }).
 		Strengthen("not locked", func(l *locked) bool { return !l.held.Load() })
-	hold := activeobject.Procedure(lockedVaults, "hold", activeobject.Do(func(l *locked) { l.held.Store(true) }))
+	hold := activeobject.Procedure(lockedVaults, "hold", activeobject.Plain(func(l *locked) { l.held.Store(true) }))
 	said := one(t, played(t, func(t testing.TB) {
 		conflicttest.Check(t, lockedVaults, lockedVaults.Conflicts().Compatible(put, put, hold), func(t *rapid.T) func() *locked {
 			held := rapid.Bool().Draw(t, "held")
@@ -344,7 +344,7 @@ func TestOperationsOfDerivedTypesAreChecked(t *testing.T) {
 				l.held.Store(held)
 				return l
 			}
-		}, conflicttest.Arguments(put, amounts)) // the base's handle: nobody has said In
+		}, conflicttest.Arguments(put, amounts)) // the base's handle: In was not called
 	}))
 	require.Contains(t, said, `put and hold are declared compatible, but hold closes guard "not locked" of put behind the check`)
 }
@@ -352,12 +352,12 @@ func TestOperationsOfDerivedTypesAreChecked(t *testing.T) {
 // What has to be right before there is anything to check.
 func TestAMistakeInTheCheckItselfIsSaid(t *testing.T) {
 	arguments := conflicttest.Arguments(deposit, amounts)
-	free := guards.Free(accounts.Operations()...)
+	free := guards.NewTable(accounts.Operations()...)
 	type bag struct{ things []int }
 	bags := activeobject.NewType[bag]("bag")
-	sort := activeobject.Procedure(bags, "sort", activeobject.Put(func(_ *bag, all []int) { all[0] = 0 }))
-	never := activeobject.Entry(bags, "never", activeobject.Do(func(*bag) {})).When("blue", func(*bag) bool { return false })
-	none := guards.Exclusive(bags.Operations()...)
+	sort := activeobject.Procedure(bags, "sort", activeobject.Arg(func(_ *bag, all []int) { all[0] = 0 }))
+	never := activeobject.Entry(bags, "never", activeobject.Plain(func(*bag) {})).When("blue", func(*bag) bool { return false })
+	none := guards.NewExclusive(bags.Operations()...)
 	empty := func(*rapid.T) func() *bag { return func() *bag { return &bag{} } }
 	number := 0
 	for name, c := range map[string]struct {
@@ -388,7 +388,7 @@ func TestAMistakeInTheCheckItselfIsSaid(t *testing.T) {
 			type other struct{}
 			others := activeobject.NewType[other]("other")
 			conflicttest.Check(t, accounts, accounts.Conflicts().Compatible(deposit, deposit), accountStates,
-				conflicttest.Arguments(activeobject.Procedure(others, "deposit", activeobject.Put(func(*other, string) {})), rapid.Just("much")))
+				conflicttest.Arguments(activeobject.Procedure(others, "deposit", activeobject.Arg(func(*other, string) {})), rapid.Just("much")))
 		}},
 		"a body that changes its argument": {"sort changes what its argument leads to", func(t testing.TB) {
 			conflicttest.Check(t, bags, none.Compatible(sort, sort), empty, conflicttest.Arguments(sort, rapid.SliceOfN(rapid.IntRange(1, 9), 1, 3)))
@@ -414,7 +414,7 @@ func TestAMistakeInTheCheckItselfIsSaid(t *testing.T) {
 func TestAnOutcomeThatDependsOnLuckIsFound(t *testing.T) {
 	dice := activeobject.NewType[Vault]("die")
 	n := int64(0)
-	roll := activeobject.Procedure(dice, "roll", activeobject.Get(func(*Vault) int64 { n++; return n }))
+	roll := activeobject.Procedure(dice, "roll", activeobject.Result(func(*Vault) int64 { n++; return n }))
 	said := one(t, played(t, func(t testing.TB) { conflicttest.Check(t, dice, dice.Conflicts().Compatible(roll, roll), vaultStates) }))
 	require.Contains(t, said, "type die: the outcome of roll is not always the same for equal states\n")
 }
@@ -472,8 +472,8 @@ func (s *Store) Get(key string) int { s.mu.Lock(); defer s.mu.Unlock(); return s
 
 var (
 	stores    = activeobject.NewType[Store]("store")
-	set       = activeobject.Procedure(stores, "set", activeobject.Put((*Store).Set))
-	setLocked = activeobject.Procedure(stores, "set locked", activeobject.Put((*Store).SetLocked))
+	set       = activeobject.Procedure(stores, "set", activeobject.Arg((*Store).Set))
+	setLocked = activeobject.Procedure(stores, "set locked", activeobject.Arg((*Store).SetLocked))
 	get       = activeobject.Function(stores, "get", func(s *Store, key string) (int, error) { return s.Get(key), nil })
 	keys      = rapid.SampledFrom([]string{"a", "b", "c"})
 )

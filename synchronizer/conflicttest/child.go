@@ -75,7 +75,7 @@ func (c *checker[T]) report(directory string) {
 			debug.SetTraceback("all")
 			panic(fmt.Sprintf("conflicttest: the two bodies have not returned after %v", patience))
 		})
-		found, err := c.beside(p, func(trial []line) {
+		found, err := c.parallel(p, func(trial []line) {
 			stuck.Reset(patience)
 			write(progress{Pair: p, Begun: trial})
 		}, log.last)

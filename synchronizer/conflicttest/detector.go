@@ -25,7 +25,7 @@ func (d *detector) last() string {
 	return abridged(text)
 }
 
-// abridged returns who has done what, of the first report in the text.
+// abridged returns which goroutine has done what, of the first report in the text.
 //
 //	WARNING: DATA RACE
 //	Write at 0x00c000012345 by goroutine 8:
@@ -62,7 +62,7 @@ var root = func() string {
 	return strings.TrimSuffix(filepath.ToSlash(file), "synchronizer/conflicttest/detector.go")
 }()
 
-// ours reports whether a place in a file is of those who call a body or a guard.
+// ours reports whether a place in a file is in the code that calls a body or a guard.
 func ours(place string) bool {
 	file, _, _ := strings.Cut(filepath.ToSlash(place), ".go:")
 	if strings.HasSuffix(file, "_test") {

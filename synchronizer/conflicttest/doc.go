@@ -12,7 +12,7 @@
 //	}
 //
 // The runtime keeps apart what the table says, and nothing else. Whether that is enough
-// is a property of bodies and guards, which nobody sees from the table. A table that is
+// is a property of bodies and guards, which the table does not show. A table that is
 // wrong works most of the time, as races do.
 //
 // # What is checked
@@ -26,7 +26,7 @@
 //	                    and both runs at once equal one of the two orders
 //
 // That is what a Synchronizer needs: the two are safe together. A pair may be an
-// operation and itself. A guard belongs to it, as it is asked while others run that are
+// operation and itself. A guard belongs to it, as it is evaluated while others run that are
 // compatible with its entry.
 //
 // Under transactions a pair has to commute, as the effects of one stay open until its
@@ -51,6 +51,6 @@
 // # What is not checked
 //
 // Three operations at once; operations that are not declared (Object.Do, View, Until). A
-// body that is requeued ends there. Guards over waiting counts are asked as if nobody
+// body that is requeued ends there. Guards over waiting counts are evaluated as if no request
 // waited. Bodies get a context without a call chain.
 package conflicttest

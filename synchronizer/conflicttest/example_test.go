@@ -22,13 +22,13 @@ func (a *Account) Balance() int64      { return a.x }
 
 var (
 	accounts = activeobject.NewType[Account]("account")
-	deposit  = activeobject.Procedure(accounts, "deposit", activeobject.Put((*Account).Deposit))
-	withdraw = activeobject.Entry(accounts, "withdraw", activeobject.Put((*Account).Withdraw)).WhenArg("covered", (*Account).Covers)
-	balance  = activeobject.Function(accounts, "balance", activeobject.Get((*Account).Balance))
+	deposit  = activeobject.Procedure(accounts, "deposit", activeobject.Arg((*Account).Deposit))
+	withdraw = activeobject.Entry(accounts, "withdraw", activeobject.Arg((*Account).Withdraw)).WhenArg("covered", (*Account).Covers)
+	balance  = activeobject.Function(accounts, "balance", activeobject.Result((*Account).Balance))
 )
 
 // The table of the text.
-var table = guards.Free(accounts.Operations()...).
+var table = guards.NewTable(accounts.Operations()...).
 	Exclusive(deposit, withdraw).
 	Conflict(balance, deposit, withdraw)
 
@@ -54,7 +54,7 @@ func (t *Tickets) Sell()     { t.left.Add(-1) }
 
 var (
 	tickets = activeobject.NewType[Tickets]("tickets")
-	sell    = activeobject.Entry(tickets, "sell", activeobject.Do((*Tickets).Sell)).When("any left", (*Tickets).Any)
+	sell    = activeobject.Entry(tickets, "sell", activeobject.Plain((*Tickets).Sell)).When("any left", (*Tickets).Any)
 )
 
 // Two sales do not race; and yet they must not run at once.

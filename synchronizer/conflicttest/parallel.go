@@ -11,14 +11,14 @@ import (
 // repeated is how often a trial is made at once, each way.
 const repeated = 25
 
-// beside checks a pair beside each other. Every trial is first told to begin.
+// parallel checks a pair that runs at once. Every trial is first told to begin.
 //
 // It does so on one processor first, where one body runs after the other, most of the
 // time: nothing orders the two all the same, so the detector finds what it would find
 // else, but a body finds no state in which another has stopped in the middle. So a race
 // is found, and made small, that would otherwise end the process: the runtime does not
 // survive two writers of a map.
-func (c *checker[T]) beside(p pair, begin func([]line), raced func() string) (found *finding, err error) {
+func (c *checker[T]) parallel(p pair, begin func([]line), raced func() string) (found *finding, err error) {
 	name := c.name + "/" + c.both(p) + " at once"
 	if detecting {
 		was := runtime.GOMAXPROCS(1)
@@ -54,8 +54,8 @@ func (c *checker[T]) tried(t *rapid.T, p pair, times int, begin func([]line), ra
 	return nil
 }
 
-// atOnce runs the two requests as an object would: the first has been let in, and while
-// its body runs the guard of the second is asked and, if it holds, that one runs too. It
+// atOnce runs the two requests as an object would: the first has been admitted, and while
+// its body runs the guard of the second is evaluated and, if it holds, that one runs too. It
 // reports false if the first cannot start.
 func (t *trial[T]) atOnce(first int) (o outcome, ok bool) {
 	s := t.make()

@@ -87,8 +87,8 @@ func (c *checker[T]) inTurn(p pair) (*finding, error) {
 	return found, err
 }
 
-// closes looks for a request that was let in by its guard, and whose guard does not hold
-// any more when its body begins: the other one, also let in, has run meanwhile.
+// closes looks for a request that was admitted by its guard, and whose guard does not hold
+// any more when its body begins: the other one, also admitted, has run meanwhile.
 func (t *trial[T]) closes(p pair, i int) *finding {
 	s := t.make()
 	waiter, other := t.requests[i], t.requests[1-i]

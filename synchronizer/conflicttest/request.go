@@ -114,8 +114,8 @@ func (c *checker[T]) trial(t *rapid.T, p pair) (*trial[T], bool) {
 	return &trial[T]{c, c.states(t), [2]request[T]{a, b}}, !c.table.Clash(p[0], a.arg, p[1], b.arg)
 }
 
-// inOrder runs a request of the two, and then the other one. If patient, who has to wait
-// is asked again after the other.
+// inOrder runs one request of the two, and then the other. If patient, a request whose guard is
+// false is tried again after the other.
 func (t *trial[T]) inOrder(first int, patient bool) outcome {
 	s := t.make()
 	o := outcome{results: [2]string{waits, waits}}

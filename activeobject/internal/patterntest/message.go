@@ -177,7 +177,7 @@ func (o *Object) Complete(t *testing.T, system *actor.System) {
 		refused(d.name, foreign{})
 	}
 	for _, operation := range append(o.internal, "no such operation", "") {
-		for _, argument := range []any{nil, activeobject.None{}, foreign{}, 0, true} {
+		for _, argument := range []any{nil, nil, foreign{}, 0, true} {
 			refused(operation, argument)
 		}
 	}

@@ -53,17 +53,17 @@ type Customer struct {
 // Cut takes its time, in which others come. So it is given a context.
 func (b *Barber) Cut(ctx context.Context, c Customer) (none, error) {
 	if b.cutting {
-		return none{}, errors.New("the barber cuts two at a time")
+		return nil, errors.New("the barber cuts two at a time")
 	}
 	b.cutting = true
 	defer func() { b.cutting = false }()
 	b.done = append(b.done, c.number)
-	return none{}, c.meanwhile(ctx)
+	return nil, c.meanwhile(ctx)
 }
 
 var (
 	barbers = activeobject.NewType[Barber]("barber")
-	cut     = activeobject.ProcedureCtx(barbers, "cut", (*Barber).Cut).Bounded(chairs, activeobject.Refuse)
+	cut     = activeobject.ProcedureCtx(barbers, "cut", (*Barber).Cut).Bound(chairs, activeobject.Refuse)
 )
 
 // run has the barber work for n days.

@@ -79,18 +79,18 @@ func (c *Car) Depart() {
 func (c *Car) Arrive() (none, error) {
 	c.phase = unloading
 	c.tell("arrives", car)
-	return open.Requeue(none{}, activeobject.Commit)
+	return open.Requeue(nil, activeobject.Commit)
 }
 
 func (c *Car) Open() { c.phase = boarding }
 
 var (
 	cars   = activeobject.NewType[Car]("car")
-	getOff = activeobject.Entry(cars, "get off", activeobject.Put((*Car).GetOff)).When("back", (*Car).Back)
+	getOff = activeobject.Entry(cars, "get off", activeobject.Arg((*Car).GetOff)).When("back", (*Car).Back)
 	ride   = activeobject.Entry(cars, "ride", (*Car).Board).WhenWaiting("a seat is free", (*Car).Free)
-	depart = activeobject.Entry(cars, "depart", activeobject.Do((*Car).Depart)).WhenWaiting("full", (*Car).Full)
-	open   = activeobject.Entry(cars, "open", activeobject.Do((*Car).Open)).WhenWaiting("empty", (*Car).Empty)
-	arrive = activeobject.Procedure(cars, "arrive", activeobject.NoArg((*Car).Arrive))
+	depart = activeobject.Entry(cars, "depart", activeobject.Plain((*Car).Depart)).WhenWaiting("full", (*Car).Full)
+	open   = activeobject.Entry(cars, "open", activeobject.Plain((*Car).Open)).WhenWaiting("empty", (*Car).Empty)
+	arrive = activeobject.Procedure(cars, "arrive", activeobject.ResultError((*Car).Arrive))
 )
 
 // run lets the car run n times.
@@ -105,11 +105,11 @@ func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Opti
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
 		for range n {
-			if _, err := depart.Call(ctx, object, none{}); err != nil {
+			if _, err := depart.Call(ctx, object, nil); err != nil {
 				return err
 			}
 			runtime.Gosched() // it runs, and others come
-			if _, err := arrive.Call(ctx, object, none{}); err != nil {
+			if _, err := arrive.Call(ctx, object, nil); err != nil {
 				return err
 			}
 		}

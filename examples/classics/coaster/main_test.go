@@ -28,7 +28,7 @@ func TestWhoGivesUpHasLeftHisSeatAndWhoWaitsBoardsWhenAllHaveGotOff(t *testing.T
 	giveUp()
 	fickle.Await(t.Context())
 	for _, op := range []*activeobject.Operation[Car, none, none]{depart, arrive} {
-		if _, err := op.Call(t.Context(), object, none{}); err != nil {
+		if _, err := op.Call(t.Context(), object, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -61,8 +61,8 @@ func (t *Table) PutDown(i int) {
 
 var (
 	tables  = activeobject.NewType[Table]("table")
-	take    = activeobject.Entry(tables, "take", activeobject.Put((*Table).Take)).WhenArg("both forks are free", (*Table).BothFree).HeadOfLine()
-	putDown = activeobject.Procedure(tables, "put down", activeobject.Put((*Table).PutDown))
+	take    = activeobject.Entry(tables, "take", activeobject.Arg((*Table).Take)).WhenArg("both forks are free", (*Table).BothFree).HeadOfLine()
+	putDown = activeobject.Procedure(tables, "put down", activeobject.Arg((*Table).PutDown))
 )
 
 // run lets each philosopher eat n times.

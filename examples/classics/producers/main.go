@@ -51,7 +51,7 @@ func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Opti
 		}
 		return err
 	}
-	items, err := buffer.NewBounded[item](system, room, append(options, activeobject.Intercept(activeobject.Interceptor{Run: tell}))...)
+	items, err := buffer.NewBounded[item](system, room, append(options, activeobject.Interceptors(activeobject.Interceptor{Run: tell}))...)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (s *Stable) Wake() Group {
 // wait for that, and Santa does not give up in between.
 func (s *Stable) LetGo() (none, error) {
 	s.phase = leaving
-	return sleep.Requeue(none{}, activeobject.Commit)
+	return sleep.Requeue(nil, activeobject.Commit)
 }
 
 func (s *Stable) Empty() bool { return s.Waiting(leave) == 0 }
@@ -121,10 +121,10 @@ func (s *Stable) Sleep()      { s.phase = gathering }
 
 var (
 	stables = activeobject.NewType[Stable]("stable")
-	leave   = activeobject.Entry(stables, "leave", activeobject.Put((*Stable).Leave)).When("Santa lets them go", (*Stable).Leaving)
-	wake    = activeobject.Entry(stables, "wake", activeobject.Get((*Stable).Wake)).WhenWaiting("a group is complete", (*Stable).Complete)
-	sleep   = activeobject.Entry(stables, "sleep", activeobject.Do((*Stable).Sleep)).WhenWaiting("all have gone", (*Stable).Empty)
-	letGo   = activeobject.Procedure(stables, "let go", activeobject.NoArg((*Stable).LetGo))
+	leave   = activeobject.Entry(stables, "leave", activeobject.Arg((*Stable).Leave)).When("Santa lets them go", (*Stable).Leaving)
+	wake    = activeobject.Entry(stables, "wake", activeobject.Result((*Stable).Wake)).WhenWaiting("a group is complete", (*Stable).Complete)
+	sleep   = activeobject.Entry(stables, "sleep", activeobject.Plain((*Stable).Sleep)).WhenWaiting("all have gone", (*Stable).Empty)
+	letGo   = activeobject.Procedure(stables, "let go", activeobject.ResultError((*Stable).LetGo))
 
 	back, stuck *activeobject.Operation[Stable, int, none] // their guards name them
 )
@@ -146,13 +146,13 @@ func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Opti
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
 		for times := map[Group]int{}; times[team] < n || times[problems] < n; {
-			group, err := wake.Call(ctx, stable, none{})
+			group, err := wake.Call(ctx, stable, nil)
 			if err != nil {
 				return err
 			}
 			times[group]++
 			runtime.Gosched() // he delivers toys, or helps, and others come
-			if _, err := letGo.Call(ctx, stable, none{}); err != nil {
+			if _, err := letGo.Call(ctx, stable, nil); err != nil {
 				return err
 			}
 		}

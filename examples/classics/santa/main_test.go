@@ -25,7 +25,7 @@ func TestTheReindeerComeFirstAlsoIfTheyAreLast(t *testing.T) {
 	}
 	var groups []Group
 	santa := func() {
-		group, err := wake.Call(t.Context(), stable, none{})
+		group, err := wake.Call(t.Context(), stable, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestTheReindeerComeFirstAlsoIfTheyAreLast(t *testing.T) {
 	santa()
 	send(back, reindeer) // before all reindeer
 	for range 2 {
-		letGo.Call(t.Context(), stable, none{})
+		letGo.Call(t.Context(), stable, nil)
 		santa()
 	}
 	if want := []Group{problems, team, problems}; !slices.Equal(groups, want) {
@@ -51,7 +51,7 @@ func TestAGroupIsNotComplete(t *testing.T) {
 	for i := range helped - 1 {
 		stuck.Send(t.Context(), stable, i)
 	}
-	if _, err := wake.Try(t.Context(), stable, none{}); err == nil {
+	if _, err := wake.Try(t.Context(), stable, nil); err == nil {
 		t.Error("Santa wakes")
 	}
 }
@@ -63,14 +63,14 @@ func TestWhoGivesUpIsNotReplacedWhileSantaIsAtWork(t *testing.T) {
 	stuck.Send(t.Context(), stable, 1)
 	fickle := stuck.Send(ctx, stable, 2)
 	objecttest.Waiting(t, stable, leave, helped)
-	if _, err := wake.Call(t.Context(), stable, none{}); err != nil {
+	if _, err := wake.Call(t.Context(), stable, nil); err != nil {
 		t.Fatal(err)
 	}
 	giveUp()
 	fickle.Await(t.Context())
 	stuck.Send(t.Context(), stable, 3)
 	objecttest.Waiting(t, stable, stuck, 1)
-	if _, err := letGo.Call(t.Context(), stable, none{}); err != nil {
+	if _, err := letGo.Call(t.Context(), stable, nil); err != nil {
 		t.Error(err)
 	}
 	objecttest.Waiting(t, stable, leave, 0)

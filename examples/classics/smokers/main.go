@@ -61,7 +61,7 @@ func allBut(missing Ingredient) (on [kinds]bool) {
 func (t *Table) Lay(missing Ingredient) (none, error) {
 	t.on = allBut(missing)
 	t.story = append(t.story, event{laid, missing})
-	return smoked.Requeue(none{})
+	return smoked.Requeue(nil)
 }
 
 // Smoked is the guard of smoked, and of lay.
@@ -83,10 +83,10 @@ func (t *Table) PutOut(has Ingredient) {
 var (
 	tables = activeobject.NewType[Table]("table")
 	lay    = activeobject.Entry(tables, "lay", (*Table).Lay).When("the last was smoked", (*Table).Smoked)
-	smoked = activeobject.Entry(tables, "smoked", activeobject.Do(func(*Table) {})).When("it was smoked", (*Table).Smoked)
-	take   = activeobject.EntryFamily(tables, "take", activeobject.Put((*Table).Take), func(has Ingredient) Ingredient { return has }).
+	smoked = activeobject.Entry(tables, "smoked", activeobject.Plain(func(*Table) {})).When("it was smoked", (*Table).Smoked)
+	take   = activeobject.EntryFamily(tables, "take", activeobject.Arg((*Table).Take), func(has Ingredient) Ingredient { return has }).
 		WhenKey("the other two are there", (*Table).OthersThere)
-	putOut = activeobject.Procedure(tables, "put out", activeobject.Put((*Table).PutOut))
+	putOut = activeobject.Procedure(tables, "put out", activeobject.Arg((*Table).PutOut))
 )
 
 // run has the agent come n times.

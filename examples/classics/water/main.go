@@ -65,8 +65,8 @@ func (v *Vessel) Hydrogen() int {
 
 var (
 	vessels  = activeobject.NewType[Vessel]("vessel")
-	hydrogen = activeobject.Entry(vessels, "hydrogen", activeobject.Get((*Vessel).Hydrogen)).When("there is a place", (*Vessel).Place)
-	oxygen   = activeobject.Entry(vessels, "oxygen", activeobject.Get((*Vessel).Oxygen)).WhenWaiting("two hydrogens wait", (*Vessel).TwoWait)
+	hydrogen = activeobject.Entry(vessels, "hydrogen", activeobject.Result((*Vessel).Hydrogen)).When("there is a place", (*Vessel).Place)
+	oxygen   = activeobject.Entry(vessels, "oxygen", activeobject.Result((*Vessel).Oxygen)).WhenWaiting("two hydrogens wait", (*Vessel).TwoWait)
 )
 
 // drop is how many molecules are made at once.
@@ -91,7 +91,7 @@ func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Opti
 				comes, element = oxygen, "O"
 			}
 			atoms.Go(func() error {
-				molecule, err := comes.Call(ctx, vessel, none{})
+				molecule, err := comes.Call(ctx, vessel, nil)
 				results[i] = atom{element, molecule}
 				return err
 			})

@@ -18,13 +18,13 @@ func TestWater(t *testing.T) {
 func TestAnAtomThatGivesUpDoesNotCount(t *testing.T) {
 	vessel := activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), vessels, &Vessel{}, objecttest.Checked(t)))
 	ctx, giveUp := context.WithCancel(t.Context())
-	fickle := hydrogen.Send(ctx, vessel, none{})
-	first := hydrogen.Send(t.Context(), vessel, none{})
+	fickle := hydrogen.Send(ctx, vessel, nil)
+	first := hydrogen.Send(t.Context(), vessel, nil)
 	giveUp()
 	fickle.Await(t.Context())
-	o := oxygen.Send(t.Context(), vessel, none{})
+	o := oxygen.Send(t.Context(), vessel, nil)
 	objecttest.Waiting(t, vessel, oxygen, 1) // as there is but one hydrogen
-	second, third := hydrogen.Send(t.Context(), vessel, none{}), hydrogen.Send(t.Context(), vessel, none{})
+	second, third := hydrogen.Send(t.Context(), vessel, nil), hydrogen.Send(t.Context(), vessel, nil)
 	for _, atom := range []activeobject.Future[int]{o, first, second} {
 		if molecule, err := atom.Await(t.Context()); molecule != 1 || err != nil {
 			t.Errorf("it is of molecule %d: %v", molecule, err)

@@ -80,7 +80,7 @@ var All = []*Model{
 		Name: "monitor-spawned", Family: PerRequest, how: synchronized,
 		About:   "Sluice's monitor, a goroutine for each request that arrives",
 		Rule:    trace.Rule{Assignment: trace.OnArrival},
-		options: always(synchronizer.Monitor(), synchronizer.Spawned()),
+		options: always(synchronizer.Monitor(), synchronizer.Goroutines()),
 	},
 	{
 		Name: "monitor-pool", Family: PerRequest, how: synchronized,
@@ -92,13 +92,13 @@ var All = []*Model{
 		Name: "borrowed", Family: PerObject, how: active,
 		About:   "Sluice's active object; its thread is that of one of its callers",
 		Rule:    trace.Rule{Assignment: trace.OnStart, Callers: true},
-		options: always(activeobject.Borrowed()),
+		options: always(activeobject.CallerThreads()),
 	},
 	{
 		Name: "dedicated", Family: PerObject, how: active,
 		About:   "Sluice's active object with a goroutine of its own",
 		Rule:    trace.Rule{Assignment: trace.Fixed},
-		options: always(activeobject.Dedicated()),
+		options: always(activeobject.DedicatedThread()),
 	},
 	{
 		Name: "channel", Family: PerObject, how: channel,
@@ -120,7 +120,7 @@ var All = []*Model{
 		Name: "sync-spawned", Family: Synchronizer, how: synchronized,
 		About:   "Sluice's Synchronizer, a goroutine for each request that starts",
 		Rule:    trace.Rule{Assignment: trace.OnStart},
-		options: always(synchronizer.Spawned()),
+		options: always(synchronizer.Goroutines()),
 	},
 	{
 		Name: "sync-pool", Family: Synchronizer, how: synchronized,
@@ -154,7 +154,7 @@ func always(options ...activeobject.Option) func(*synchronizer.Pool) []activeobj
 }
 
 func pooled(options ...activeobject.Option) func(*synchronizer.Pool) []activeobject.Option {
-	return func(p *synchronizer.Pool) []activeobject.Option { return append(options, synchronizer.On(p)) }
+	return func(p *synchronizer.Pool) []activeobject.Option { return append(options, synchronizer.Workers(p)) }
 }
 
 // Subject is a declared type, whatever its state, ready to be made under any model.

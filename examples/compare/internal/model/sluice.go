@@ -87,7 +87,7 @@ func (d *declarations[T]) of(s object.Setting) *declaration[T] {
 // its options.
 func openSluice[T any](s *Session, m *Model, setting object.Setting, d *declarations[T], states []*T, more []activeobject.Option) error {
 	declared := d.of(setting)
-	system := actor.NewSystem(actor.WithLogger(slog.New(slog.DiscardHandler))) // actors log that they begin
+	system := actor.NewSystem(actor.Logger(slog.New(slog.DiscardHandler))) // actors log that they begin
 	s.hosts = append(s.hosts, sluiceHost{system})
 	options, err := m.sluiceOptions(system)
 	if err != nil {

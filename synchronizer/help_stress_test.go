@@ -30,7 +30,7 @@ type bank struct {
 type vault struct{ drawers [3]drawer }
 
 type drawer struct {
-	total   int  // without atomics: the table keeps apart who writes it
+	total   int  // without atomics: the table keeps its writers apart
 	writing bool // likewise
 	readers atomic.Int32
 	sum     atomic.Int64 // what total must be
@@ -67,31 +67,31 @@ type banks struct {
 	set        *activeobject.Operation[bank, bool, None]
 }
 
-// lending counts who lends himself, and whose goroutine ends.
-type lending struct {
+// helping counts the bodies that helpers run, and the goroutines that bodies end.
+type helping struct {
 	t       *testing.T
 	callers sync.Map     // by goroutine: how many bodies it is in that call others; written by itself only
-	lent    atomic.Int64 // bodies that another caller has run
+	helped  atomic.Int64 // bodies that a helper has run
 	exits   atomic.Int64 // bodies that have ended the goroutine of a caller
 	ended   atomic.Int64 // callers whose goroutine has been ended
 }
 
 // own is called by a body that takes a context.
-func (h *lending) own(s *slip) {
+func (h *helping) own(s *slip) {
 	if s.by != "" && goroutine() != s.by {
-		h.t.Error("a body that takes a context runs on a stranger's goroutine")
+		h.t.Error("a body that takes a context runs on another caller's goroutine")
 	}
 }
 
 // end does what a body does last.
-func (h *lending) end(s *slip) (int, error) {
+func (h *helping) end(s *slip) (int, error) {
 	if s.by != "" && goroutine() != s.by {
 		inside, caller := h.callers.Load(goroutine())
 		if caller {
-			h.lent.Add(1)
+			h.helped.Add(1)
 		}
 		if caller && *inside.(*int) > 0 {
-			h.t.Error("somebody lends himself who is inside of an object")
+			h.t.Error("a caller that is inside of an object helps")
 		}
 	}
 	switch s.then {
@@ -106,7 +106,7 @@ func (h *lending) end(s *slip) (int, error) {
 	return s.id, nil
 }
 
-func (b *bank) write(h *lending, s *slip) {
+func (b *bank) write(h *helping, s *slip) {
 	s.runs.Add(1)
 	d := &b.drawers[s.drawer]
 	if d.writing || d.readers.Load() != 0 {
@@ -121,7 +121,7 @@ func (b *bank) write(h *lending, s *slip) {
 	d.writing = false
 }
 
-func (b *bank) read(h *lending, s *slip) {
+func (b *bank) read(h *helping, s *slip) {
 	s.runs.Add(1)
 	d := &b.drawers[s.drawer]
 	d.readers.Add(1)
@@ -134,7 +134,7 @@ func (b *bank) read(h *lending, s *slip) {
 	d.readers.Add(-1)
 }
 
-func newBanks(h *lending) *banks {
+func newBanks(h *helping) *banks {
 	bs := &banks{Type: activeobject.NewType[bank]("bank")}
 	bs.put = activeobject.Procedure(bs.Type, "put", func(b *bank, s *slip) (int, error) { b.write(h, s); return h.end(s) })
 	bs.get = activeobject.Function(bs.Type, "get", func(b *bank, s *slip) (int, error) { b.read(h, s); return h.end(s) })
@@ -165,7 +165,7 @@ func newBanks(h *lending) *banks {
 		s.body(ctx)
 		return h.end(s)
 	})
-	bs.set = activeobject.Procedure(bs.Type, "set", activeobject.Put(func(b *bank, open bool) { b.open = open }))
+	bs.set = activeobject.Procedure(bs.Type, "set", activeobject.Arg(func(b *bank, open bool) { b.open = open }))
 	return bs
 }
 
@@ -177,12 +177,12 @@ func (bs *banks) byDrawer() guards.Table {
 
 // Callers run the bodies of others and have theirs run by others, while requests are withdrawn,
 // requeued and chosen, bodies fail and end their goroutines, and objects are restarted and
-// stopped. Whoever runs them, as many bodies run as each request says; its result is its own, and
+// stopped. Whichever goroutine runs them, as many bodies run as each request says; its result is its own, and
 // the states are those of bodies that were kept apart; and for each body that ends the goroutine
 // of a caller one caller is ended.
-func TestWhoeverRunsABodyItsRequestIsAccountedFor(t *testing.T) {
+func TestARequestWhoseBodyAHelperRunsIsAccountedFor(t *testing.T) {
 	type options = []activeobject.Option
-	lent := 0
+	helped := 0
 	for _, c := range []struct {
 		name    string
 		options func(bs *banks) options
@@ -191,36 +191,36 @@ func TestWhoeverRunsABodyItsRequestIsAccountedFor(t *testing.T) {
 		{name: "as it is", options: func(*banks) options { return nil }},
 		{name: "by drawer", options: func(bs *banks) options { return options{synchronizer.Conflicts(bs.byDrawer())} }},
 		{name: "limit", options: func(*banks) options { return options{synchronizer.Limit(2)} }},
-		{name: "reentrant", options: func(*banks) options { return options{synchronizer.AllowReentrant()} }},
-		{name: "last in first out", options: func(*banks) options { return options{activeobject.LIFO(), activeobject.MaxBypass(3)} }},
-		{name: "bounded", options: func(*banks) options { return options{activeobject.Bounded(3, activeobject.DropOldest)} }, bounded: true},
+		{name: "reentrant", options: func(*banks) options { return options{synchronizer.Reentrant()} }},
+		{name: "last in first out", options: func(*banks) options { return options{activeobject.ByLatest(), activeobject.MaxBypass(3)} }},
+		{name: "bounded", options: func(*banks) options { return options{activeobject.Bound(3, activeobject.DropOldest)} }, bounded: true},
 		{name: "all that are compatible", options: func(*banks) options { return options{synchronizer.AllCompatible()} }},
-		{name: "without fast path", options: func(*banks) options { return options{activeobject.WithoutFastPath()} }},
+		{name: "without fast path", options: func(*banks) options { return options{activeobject.NoFastPath()} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(4) {
-				h := &lending{t: t}
+				h := &helping{t: t}
 				bs := newBanks(h)
 				bankAll(t, h, bs, seed, c.bounded, c.options(bs))
-				lent += int(h.lent.Load())
+				helped += int(h.helped.Load())
 			}
 		})
 	}
-	require.NotZero(t, lent, "nobody has lent himself")
+	require.NotZero(t, helped, "no caller has helped")
 }
 
-func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, options []activeobject.Option) {
+func bankAll(t *testing.T, h *helping, bs *banks, seed uint64, bounded bool, options []activeobject.Option) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + int(seed%4)))
 	s := newSystem(t)
-	options = append(options, activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
+	options = append(options, activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
 	var ids, calls, over, queued, done atomic.Int64
 	var all [3]*activeobject.Object[bank]
 	var vaults [len(all)]*vault
 	for i := range all {
 		vaults[i] = &vault{}
 		own := options
-		if i == 1 && seed%2 == 1 { // who is requeued there passes its interceptors, on his own goroutine
-			own = append(slices.Clone(options), activeobject.Intercept(activeobject.Interceptor{
+		if i == 1 && seed%2 == 1 { // a request that is requeued there passes its interceptors, on its caller's goroutine
+			own = append(slices.Clone(options), activeobject.Interceptors(activeobject.Interceptor{
 				Queue: func(ctx context.Context, _ activeobject.Intercepted) (context.Context, error) {
 					queued.Add(1)
 					return ctx, nil
@@ -233,7 +233,7 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 		require.NoError(t, err)
 	}
 	const stopped = 2 // which is, in the middle
-	var told sync.Map // slips that nobody waits for
+	var told sync.Map // slips without a waiting caller
 
 	newSlip := func(r *rand.Rand, op *activeobject.Operation[bank, *slip, int]) *slip {
 		s := &slip{id: int(ids.Add(1)), drawer: r.IntN(3), amount: 1 + r.IntN(9), want: 1}
@@ -280,10 +280,10 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 	one = func(r *rand.Rand, chain context.Context) {
 		op, o, how := ops[r.IntN(len(ops))], all[r.IntN(len(all))], r.IntN(24)
 		if r.IntN(3) > 0 {
-			o = all[0] // where there is a crowd
+			o = all[0] // where most requests go
 		}
 		switch inside := chain != background; {
-		case inside && how < 15: // who waits for a guard from inside may keep out those who open it
+		case inside && how < 15: // a request that waits for a guard from inside may keep out those that open it
 			how = 15
 		case how < 2:
 			op = bs.pass
@@ -370,7 +370,7 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 	}
 	stopOpening := make(chan None)
 	openers := toggle(t, all[:], stopOpening, func(o *activeobject.Object[bank], open bool) error {
-		_, err := bs.set.Send(background, o, open).Await(background) // who calls may be ended by a body that he is lent to
+		_, err := bs.set.Send(background, o, open).Await(background) // not Call: a body that the goroutine runs as a helper may end it
 		return err
 	})
 	var callers sync.WaitGroup
@@ -419,7 +419,7 @@ func bankAll(t *testing.T, h *lending, bs *banks, seed uint64, bounded bool, opt
 	})
 	require.Equal(t, calls.Load(), over.Load())
 	until(t, "an interceptor has not heard of an end", func() bool { return queued.Load() == done.Load() })
-	require.Equal(t, h.exits.Load(), h.ended.Load(), "callers whose goroutine was ended, and those whose goroutine has")
+	require.Equal(t, h.exits.Load(), h.ended.Load(), "bodies that ended a caller's goroutine, and callers whose goroutine ended")
 	for _, v := range vaults {
 		for i := range v.drawers {
 			d := &v.drawers[i]

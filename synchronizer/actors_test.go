@@ -61,7 +61,7 @@ func meet(t testing.TB, rs rooms, o *activeobject.Object[room], n int) {
 }
 
 func restarting() activeobject.Option {
-	return activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective }))
+	return activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective }))
 }
 
 // However many requests come, and wait for each other, there are as many workers as asked for.
@@ -93,14 +93,14 @@ func TestWorkersAreSoManyChildrenOfTheObject(t *testing.T) {
 	require.EqualValues(t, 8*160, ran.Load())
 	meet(t, rs, o, 3)
 	require.Equal(t, []int{1, 2, 3}, workers(s, o, 10))
-	// Nor has there been another one meanwhile: who is next in number is the next one made.
+	// Nor has there been another one meanwhile: the next number is that of the next one made.
 	s.Stop(worker(o, 2))
 	until(t, "stopped", func() bool { return !lives(s, worker(o, 2)) })
 	meet(t, rs, o, 3)
 	require.Equal(t, []int{1, 3, 4}, workers(s, o, 10))
 }
 
-// Whoever stops a worker, and when: what it runs returns, and another one takes its place.
+// However a worker is stopped, and whenever: what it runs returns, and another one replaces it.
 func TestAWorkerThatIsStoppedIsReplaced(t *testing.T) {
 	for name, stop := range map[string]func(s *actor.System, pid *actor.PID){"stop": (*actor.System).Stop, "poison": (*actor.System).Poison} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestWorkersEndWithTheObject(t *testing.T) {
 				return errors.Is(err, activeobject.ErrStopped)
 			})
 			require.Len(t, workers(s, o, 10), 2)
-			if name != "system" && name != "shut down" { // then nobody is told any more
+			if name != "system" && name != "shut down" { // then no supervisor is told any more
 				running.Store(false)
 			}
 			close(leave)
@@ -252,7 +252,7 @@ func TestWorkersAreRefusedWhereTheyMakeNoSense(t *testing.T) {
 	_, err = synchronizer.New(s, rs.Type, &room{}, synchronizer.Actors(1), synchronizer.Monitor())
 	require.ErrorAs(t, err, new(*activeobject.OptionError))
 	require.ErrorContains(t, err, "sluice: new room: Monitor gives requests their threads when they arrive")
-	for _, other := range []activeobject.Option{synchronizer.Callers(), synchronizer.Spawned(), synchronizer.On(newPool(t, s, 1))} {
+	for _, other := range []activeobject.Option{synchronizer.Callers(), synchronizer.Goroutines(), synchronizer.Workers(newPool(t, s, 1))} {
 		_, err = synchronizer.New(s, rs.Type, &room{}, synchronizer.Actors(1), synchronizer.Monitor(), other)
 		require.NoError(t, err)
 	}
@@ -271,10 +271,10 @@ func TestWorkersAreRefusedWhereTheyMakeNoSense(t *testing.T) {
 	require.Empty(t, workers(s, plain, 10))
 }
 
-// Workers are stopped and poisoned all the time, by somebody from outside, while bodies
+// Workers are stopped and poisoned all the time, from outside, while bodies
 // panic, end their goroutines, wait for each other, and their objects are restarted: every
-// request ends once, and no turn is lost.
-func TestWhoeverStopsWorkersNoRequestIsLost(t *testing.T) {
+// request ends once, and no worker is lost.
+func TestNoRequestIsLostWhenWorkersAreStopped(t *testing.T) {
 	for seed := range uint64(4) {
 		s, rs := newSystem(t), newRooms()
 		const n, callers, rounds = 2, 6, 80
@@ -386,7 +386,7 @@ func TestWhoeverStopsWorkersNoRequestIsLost(t *testing.T) {
 	}
 }
 
-// Somebody may stop a child before its parent knows of it.
+// A child may be stopped before its parent knows of it.
 func TestAChildThatEndsWhileItIsMadeIsNotWaitedFor(t *testing.T) {
 	s, rs := newSystem(t), newRooms()
 	o, err := activeobject.NewFrom(s, rs.Type, func() (*room, error) { return &room{}, nil }, restarting())

@@ -27,18 +27,18 @@ func (c *cloakroom) take() int {
 
 var (
 	cloakrooms = activeobject.NewType[cloakroom]("cloakroom")
-	takeItem   = activeobject.Entry(cloakrooms, "take", activeobject.Get((*cloakroom).take)).When("filled", (*cloakroom).filled)
+	takeItem   = activeobject.Entry(cloakrooms, "take", activeobject.Result((*cloakroom).take)).When("filled", (*cloakroom).filled)
 	takeSlowly = activeobject.EntryCtx(cloakrooms, "take slowly", func(c *cloakroom, _ context.Context, _ activeobject.None) (int, error) {
 		return c.take(), nil
 	}).When("filled", (*cloakroom).filled)
 	_ = activeobject.Procedure(cloakrooms, "take later", func(_ *cloakroom, commit bool) (int, error) {
 		if commit {
-			return takeItem.Requeue(activeobject.None{}, activeobject.Commit)
+			return takeItem.Requeue(nil, activeobject.Commit)
 		}
-		return takeItem.Requeue(activeobject.None{})
+		return takeItem.Requeue(nil)
 	})
-	bringItems = activeobject.Procedure(cloakrooms, "bring", activeobject.Put(func(c *cloakroom, n int) { c.items += n }))
-	itemsLeft  = activeobject.Function(cloakrooms, "left", activeobject.Get(func(c *cloakroom) int { return c.items }))
+	bringItems = activeobject.Procedure(cloakrooms, "bring", activeobject.Arg(func(c *cloakroom, n int) { c.items += n }))
+	itemsLeft  = activeobject.Function(cloakrooms, "left", activeobject.Result(func(c *cloakroom) int { return c.items }))
 )
 
 // senders are the clients of a cloakroom that send it messages, and the dead letters of their
@@ -55,9 +55,9 @@ type senders struct {
 func besideMessages(t *testing.T, test func(t *testing.T, s *senders)) {
 	for name, options := range map[string][]activeobject.Option{
 		"borrowed":          nil,
-		"without fast path": {activeobject.WithoutFastPath()},
-		"pooled":            {activeobject.Pooled()},
-		"synchronizer":      {activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true }), synchronizer.Spawned()},
+		"without fast path": {activeobject.NoFastPath()},
+		"pooled":            {activeobject.PooledThreads()},
+		"synchronizer":      {activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true }), synchronizer.Goroutines()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &senders{t: t, system: objecttest.NewSystem(t), dead: make(chan any, 100)}
@@ -109,7 +109,7 @@ func (s *senders) bring(n int) {
 
 // left returns how many items there are.
 func (s *senders) left() int {
-	n, err := itemsLeft.Call(context.Background(), s.o, activeobject.None{})
+	n, err := itemsLeft.Call(context.Background(), s.o, nil)
 	require.NoError(s.t, err)
 	return n
 }

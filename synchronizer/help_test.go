@@ -37,19 +37,19 @@ var (
 	})
 )
 
-// lent has one caller's note granted while another one is about to wait behind it, until that one
-// has lent his goroutine to it. It returns what the first caller got; check looks at the desk each
-// time, whoever has run the note.
-func lent(t *testing.T, then func(other *activeobject.Object[desk]) (None, error), check func(o, other *activeobject.Object[desk], err error)) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that who is woken comes later
+// helped has the note of a first caller granted while a second caller is about to wait behind it,
+// again and again until the second caller's goroutine has run the first note. Each time check gets
+// what the first call returned, and looks at the desk, whichever goroutine has run the note.
+func helped(t *testing.T, then func(other *activeobject.Object[desk]) (None, error), check func(o, other *activeobject.Object[desk], err error)) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a goroutine that is woken runs later
 	s := newSystem(t)
 	var ran string
-	until(t, "nobody lends himself", func() bool {
+	until(t, "the second caller helps", func() bool {
 		o := activeobject.Must(synchronizer.New(s, desks, &desk{}))
 		other := activeobject.Must(synchronizer.New(s, desks, &desk{}))
-		first, second, lender := make(chan error, 1), make(chan error, 1), make(chan string, 1)
+		first, second, helper := make(chan error, 1), make(chan error, 1), make(chan string, 1)
 		go func() {
-			lender <- goroutine()
+			helper <- goroutine()
 			must(hold.Call(background, o, func() {
 				go func() {
 					_, err := leave.Call(background, o, note{"first", func() (None, error) {
@@ -63,10 +63,10 @@ func lent(t *testing.T, then func(other *activeobject.Object[desk]) (None, error
 				}()
 				objecttest.Waiting(t, o, leave, 1)
 			}))
-			defer func() { second <- nil }() // also if a body that it is lent to ends the goroutine
+			defer func() { second <- nil }() // also if a body that it runs as a helper ends the goroutine
 			must(leave.Call(background, o, note{text: "second"}))
 		}()
-		by := soon(t, lender)
+		by := soon(t, helper)
 		soon(t, second)
 		err := soon(t, first)
 		objecttest.Idle(t, o, other)
@@ -81,15 +81,15 @@ func notes(t *testing.T, o *activeobject.Object[desk]) (all []string) {
 	return all
 }
 
-func TestWhoIsAboutToWaitRunsWhatHasBeenGrantedToOthers(t *testing.T) {
-	lent(t, nil, func(o, _ *activeobject.Object[desk], err error) {
+func TestACallerThatIsAboutToWaitRunsGrantedBodiesThatBlockIt(t *testing.T) {
+	helped(t, nil, func(o, _ *activeobject.Object[desk], err error) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"first", "second"}, notes(t, o))
 	})
 }
 
-func TestAPanicOnALentGoroutineIsTheRequestsOwn(t *testing.T) {
-	lent(t, func(*activeobject.Object[desk]) (None, error) { panic("oh") }, func(o, _ *activeobject.Object[desk], err error) {
+func TestAPanicOnAHelpersGoroutineIsTheRequestsOwn(t *testing.T) {
+	helped(t, func(*activeobject.Object[desk]) (None, error) { panic("oh") }, func(o, _ *activeobject.Object[desk], err error) {
 		var panicked *mailbox.PanicError
 		require.ErrorAs(t, err, &panicked)
 		require.Equal(t, []string{"first", "second"}, notes(t, o))
@@ -97,9 +97,9 @@ func TestAPanicOnALentGoroutineIsTheRequestsOwn(t *testing.T) {
 }
 
 func TestGoexitOnALentGoroutineFailsTheRequestAndForsakesTheLenders(t *testing.T) {
-	lent(t, func(*activeobject.Object[desk]) (None, error) { runtime.Goexit(); panic("unreachable") }, func(o, _ *activeobject.Object[desk], err error) {
+	helped(t, func(*activeobject.Object[desk]) (None, error) { runtime.Goexit(); panic("unreachable") }, func(o, _ *activeobject.Object[desk], err error) {
 		if err == nil {
-			return // its own caller has run it, and is gone
+			return // its own caller's goroutine has run it, and has ended
 		}
 		var exited *mailbox.ExitError
 		require.ErrorAs(t, err, &exited)
@@ -107,7 +107,7 @@ func TestGoexitOnALentGoroutineFailsTheRequestAndForsakesTheLenders(t *testing.T
 	})
 }
 
-func TestARequestIsRequeuedFromALentGoroutine(t *testing.T) {
+func TestARequestIsRequeuedFromAHelpersGoroutine(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		here, there []string
@@ -121,16 +121,16 @@ func TestARequestIsRequeuedFromALentGoroutine(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			lent(t, c.then, func(o, other *activeobject.Object[desk], err error) {
+			helped(t, c.then, func(o, other *activeobject.Object[desk], err error) {
 				require.NoError(t, err)
-				require.ElementsMatch(t, c.here, notes(t, o), "the third may come before the second, who has not arrived as yet")
+				require.ElementsMatch(t, c.here, notes(t, o), "the third may come before the second, which may not have arrived yet")
 				require.Equal(t, c.there, notes(t, other))
 			})
 		})
 	}
 }
 
-func TestNobodyLendsHimselfToARequestWhoseContextHasEnded(t *testing.T) {
+func TestAHelperRunsNoRequestWhoseContextHasEnded(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	o := activeobject.Must(synchronizer.New(newSystem(t), desks, &desk{}))
 	ctx, cancel := context.WithCancel(background)
@@ -153,26 +153,26 @@ func TestNobodyLendsHimselfToARequestWhoseContextHasEnded(t *testing.T) {
 	}
 }
 
-// Who waits for something else parks: what has been granted is compatible with his own request,
-// which may be granted any time.
-func TestNobodyLendsHimselfToWhatHeDoesNotWaitFor(t *testing.T) {
+// A caller whose request is blocked by something else parks: the granted request is compatible with
+// its own, which may be granted any time.
+func TestAHelperRunsOnlyWhatBlocksItsOwnRequest(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type gate struct{ open bool }
 	gates := activeobject.NewType[gate]("gate")
 	look := activeobject.Function(gates, "look", func(*gate, None) (string, error) { return goroutine(), nil })
-	pass := activeobject.Entry(gates, "pass", activeobject.Do(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
+	pass := activeobject.Entry(gates, "pass", activeobject.Plain(func(*gate) {})).When("open", func(g *gate) bool { return g.open })
 	work := activeobject.ProcedureCtx(gates, "work", func(_ *gate, _ context.Context, until func()) (None, error) { until(); return none, nil })
-	set := activeobject.Procedure(gates, "set", activeobject.Put(func(g *gate, open bool) { g.open = open }))
+	set := activeobject.Procedure(gates, "set", activeobject.Arg(func(g *gate, open bool) { g.open = open }))
 	o := activeobject.Must(synchronizer.New(newSystem(t), gates, &gate{}, synchronizer.Conflicts(gates.Conflicts().Compatible(look, pass))))
-	type who struct{ by, ran string }
+	type goroutines struct{ caller, body string }
 	for range 20 {
-		looked, passed := make(chan who, 1), make(chan error, 1)
+		looked, passed := make(chan goroutines, 1), make(chan error, 1)
 		go func() {
 			must(work.Call(background, o, func() {
 				go func() {
 					ran, err := look.Call(background, o, none)
 					must(none, err)
-					looked <- who{goroutine(), ran}
+					looked <- goroutines{goroutine(), ran}
 				}()
 				objecttest.Waiting(t, o, look, 1)
 			}))
@@ -180,22 +180,22 @@ func TestNobodyLendsHimselfToWhatHeDoesNotWaitFor(t *testing.T) {
 			passed <- err
 		}()
 		w := soon(t, looked)
-		require.Equal(t, w.by, w.ran)
+		require.Equal(t, w.caller, w.body)
 		must(set.Call(background, o, true))
 		require.NoError(t, soon(t, passed))
 		must(set.Call(background, o, false))
 	}
 }
 
-// A body that ends the goroutine of a caller would keep him, dying, until his own request could run, if
-// that may not be withdrawn.
-func TestWhoseRequestIsCommittedIsNotLent(t *testing.T) {
+// A body that ends the goroutine of a helper would keep that goroutine, dying, until its own request
+// could run, if that may not be withdrawn.
+func TestACallerWhoseRequestIsCommittedDoesNotHelp(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type gate struct{}
 	gates := activeobject.NewType[gate]("gate")
-	nothing := activeobject.Procedure(gates, "nothing", activeobject.Do(func(*gate) {}))
-	never := activeobject.Entry(gates, "never", activeobject.Do(func(*gate) {})).When("never", func(*gate) bool { return false })
-	exit := activeobject.Procedure(gates, "exit", activeobject.Do(func(*gate) { runtime.Goexit() }))
+	nothing := activeobject.Procedure(gates, "nothing", activeobject.Plain(func(*gate) {}))
+	never := activeobject.Entry(gates, "never", activeobject.Plain(func(*gate) {})).When("never", func(*gate) bool { return false })
+	exit := activeobject.Procedure(gates, "exit", activeobject.Plain(func(*gate) { runtime.Goexit() }))
 	first := activeobject.Procedure(gates, "first", func(_ *gate, until func()) (None, error) {
 		until()
 		return never.Requeue(none, activeobject.Commit)
@@ -216,7 +216,7 @@ func TestWhoseRequestIsCommittedIsNotLent(t *testing.T) {
 			})
 			waiting <- err
 		}()
-		require.NoError(t, soon(t, exited), "somebody else has run it")
+		require.NoError(t, soon(t, exited), "another goroutine has run it")
 		<-o.Stop()
 		require.ErrorIs(t, soon(t, waiting), activeobject.ErrStopped)
 	}

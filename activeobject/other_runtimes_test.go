@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// What has hurt the users of other runtimes. Here are those pains of which no other
-// test knows: full queues of tells and a policy that drops a bound are in bound_test
+// What has hurt the users of other runtimes. Here are the failures that no other test
+// covers: full queues of tells and a policy that drops a bound are in bound_test
 // and policy_test.
 
 // bay is an object with so many free berths.
@@ -36,12 +36,12 @@ func newBays() bays {
 	return bays{
 		Type: t,
 		run: activeobject.ProcedureCtx(t, "run", func(_ *bay, ctx context.Context, f func(context.Context) error) (None, error) {
-			return None{}, f(ctx)
+			return nil, f(ctx)
 		}),
-		touch:   activeobject.Procedure(t, "touch", activeobject.Get(func(b *bay) int { b.served++; return b.served })),
-		acquire: activeobject.Entry(t, "acquire", activeobject.Put(func(b *bay, n int) { b.free -= n })).WhenArg("enough", func(b *bay, n int) bool { return b.free >= n }),
-		release: activeobject.Procedure(t, "release", activeobject.Put(func(b *bay, n int) { b.free += n })),
-		never:   activeobject.Entry(t, "never", activeobject.Do(func(*bay) {})).When("never", func(b *bay) bool { b.asked++; return false }),
+		touch:   activeobject.Procedure(t, "touch", activeobject.Result(func(b *bay) int { b.served++; return b.served })),
+		acquire: activeobject.Entry(t, "acquire", activeobject.Arg(func(b *bay, n int) { b.free -= n })).WhenArg("enough", func(b *bay, n int) bool { return b.free >= n }),
+		release: activeobject.Procedure(t, "release", activeobject.Arg(func(b *bay, n int) { b.free += n })),
+		never:   activeobject.Entry(t, "never", activeobject.Plain(func(*bay) {})).When("never", func(b *bay) bool { b.asked++; return false }),
 	}
 }
 
@@ -56,24 +56,24 @@ func (bs bays) occupied(t *testing.T, s *scene, o *activeobject.Object[bay]) (le
 	return leave
 }
 
-// The pain: two actors were wedged for a working day, one by telling a full mailbox,
+// The failure: two actors were wedged for a working day, one by telling a full mailbox,
 // the other by asking without a deadline. This is the asking.
-func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
+func TestTwoObjectsThatCallEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
 			for name, ask := range map[string]func(ctx context.Context, o *activeobject.Object[bay]) error{
 				"call": func(ctx context.Context, o *activeobject.Object[bay]) error {
-					_, err := bs.touch.Call(ctx, o, None{})
+					_, err := bs.touch.Call(ctx, o, nil)
 					return err
 				},
 				"await": func(ctx context.Context, o *activeobject.Object[bay]) error {
-					_, err := bs.touch.Send(ctx, o, None{}).Await(ctx)
+					_, err := bs.touch.Send(ctx, o, nil).Await(ctx)
 					return err
 				},
 			} {
-				a := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(2, overflow))
-				b := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(2, overflow))
+				a := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(2, overflow))
+				b := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(2, overflow))
 				var ready, full sync.WaitGroup
 				ready.Add(2)
 				full.Add(1)
@@ -88,7 +88,7 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 				ready.Wait()
 				for _, o := range []*activeobject.Object[bay]{a, b} {
 					for range 2 {
-						bs.touch.Send(background, o, None{})
+						bs.touch.Send(background, o, nil)
 					}
 					waiting(t, o, bs.touch, 2)
 				}
@@ -100,23 +100,23 @@ func TestTwoObjectsThatAskEachOtherWithFullQueuesDoNotWedge(t *testing.T) {
 						require.True(t, errors.As(err, new(*activeobject.FullError)) || errors.As(err, new(*activeobject.DeadlockError)), "%s: %v", name, err)
 					}
 				}
-				require.NotZero(t, failed, "somebody was told")
+				require.NotZero(t, failed, "a request was refused")
 				for _, o := range []*activeobject.Object[bay]{a, b} {
-					require.NoError(t, soon(t, s.system, calling(background, o, bs.touch, None{})).err, "it goes on")
+					require.NoError(t, soon(t, s.system, calling(background, o, bs.touch, nil)).err, "it goes on")
 				}
 			}
 		}
 	})
 }
 
-// The pain: a reply that came before its requester waited for it was dropped.
+// The failure: a reply that came before its requester waited for it was dropped.
 func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, bs.Type, &bay{})
 		// Each has ended before its result is waited for.
-		future, ticket := bs.touch.Send(background, o, None{}), bs.touch.Begin(background, o, None{})
-		message := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "touch", Argument: None{}}, patience)
+		future, ticket := bs.touch.Send(background, o, nil), bs.touch.Begin(background, o, nil)
+		message := s.system.Actors().Root.RequestFuture(o.PID(), &actor.Invoke{Operation: "touch", Argument: nil}, patience)
 		eventually(t, "all are answered", func() bool {
 			n := 0
 			o.View(background, func(b *bay) error { n = b.served; return nil })
@@ -132,10 +132,10 @@ func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 		go func() {
 			n := 0
 			for range 2000 {
-				if _, err := bs.touch.Send(background, o, None{}).Await(background); err == nil {
+				if _, err := bs.touch.Send(background, o, nil).Await(background); err == nil {
 					n++
 				}
-				ticket := bs.touch.Begin(background, o, None{})
+				ticket := bs.touch.Begin(background, o, nil)
 				runtime.Gosched()
 				if _, err := ticket.Await(background); err == nil {
 					n++
@@ -147,14 +147,14 @@ func TestAReplyThatComesBeforeItsRequesterParksIsNotLost(t *testing.T) {
 	})
 }
 
-// The pain: a stash that overflowed sent its actor into a crash loop, and a recursion
+// The failure: a stash that overflowed sent its actor into a crash loop, and a recursion
 // over what was stashed overflowed the stack. Here a request that is dropped is made again at
 // once, and so drops another.
 func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) {
 	const rounds = 10_000
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(1, activeobject.DropOldest))
+		o := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(1, activeobject.DropOldest))
 		leave := bs.occupied(t, s, o)
 		var drops, deepest atomic.Int64
 		over := make(chan struct{})
@@ -171,25 +171,25 @@ func TestAQueueThatOverflowsNeitherCrashesItsObjectNorGrowsAStack(t *testing.T) 
 			if n := drops.Add(1); n == rounds {
 				close(over)
 			} else if n < rounds {
-				actor.Then(bs.touch.Send(background, o, None{}), again)
+				actor.Then(bs.touch.Send(background, o, nil), again)
 			}
 			return 0, nil
 		}
 		for range 2 {
-			actor.Then(bs.touch.Send(background, o, None{}), again)
+			actor.Then(bs.touch.Send(background, o, nil), again)
 		}
 		soon(t, s.system, over)
 		require.Less(t, deepest.Load(), int64(1000))
 		require.Equal(t, 1, bs.touch.Waiting(o))
 		leave()
-		served, err := bs.touch.Call(background, o, None{})
+		served, err := bs.touch.Call(background, o, nil)
 		require.NoError(t, err)
 		require.Equal(t, 2, served, "it served the one that waited, and is the same as before")
 		require.EqualValues(t, rounds, bs.touch.Stats(o).Refusals)
 	})
 }
 
-// The pain: a lock broke when one transaction called the same object twice while
+// The failure: a lock broke when one transaction called the same object twice while
 // others did, too.
 func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 	const callers, rounds = 8, 100
@@ -202,7 +202,7 @@ func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 			go func() {
 				for range rounds {
 					_, err := bs.run.Call(background, desk, func(ctx context.Context) error {
-						first, second := bs.touch.Send(ctx, bank, None{}), bs.touch.Send(ctx, bank, None{})
+						first, second := bs.touch.Send(ctx, bank, nil), bs.touch.Send(ctx, bank, nil)
 						_, err := bs.acquire.Call(ctx, bank, 2)
 						_, err2 := bs.release.Call(ctx, bank, 1)
 						_, err3 := bs.release.Call(ctx, bank, 1)
@@ -229,10 +229,10 @@ func TestOneCallerMayCallTheSameObjectTwiceUnderLoad(t *testing.T) {
 	})
 }
 
-// The pain: one busy actor delayed the timers of others. Here many are busy for good,
+// The failure: one busy actor delayed the timers of others. Here many are busy for good,
 // in bodies that may block. Other objects are not delayed, and what waits for the busy ones can be
 // withdrawn.
-func TestBusyObjectsDelayNobodyElse(t *testing.T) {
+func TestBusyObjectsDelayNoOthers(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		ctx, cancel := context.WithCancel(background)
@@ -240,13 +240,13 @@ func TestBusyObjectsDelayNobodyElse(t *testing.T) {
 		for range 50 {
 			busy := newObject(t, s, bs.Type, &bay{})
 			bs.occupied(t, s, busy)
-			left = append(left, calling(ctx, busy, bs.touch, None{}))
+			left = append(left, calling(ctx, busy, bs.touch, nil))
 			waiting(t, busy, bs.touch, 1)
 		}
 		free := newObject(t, s, bs.Type, &bay{})
 		for range 20 {
-			require.NoError(t, soon(t, s.system, calling(background, free, bs.touch, None{})).err)
-			require.NoError(t, soon(t, s.system, awaiting(background, bs.touch.Send(background, free, None{}))).err)
+			require.NoError(t, soon(t, s.system, calling(background, free, bs.touch, nil)).err)
+			require.NoError(t, soon(t, s.system, awaiting(background, bs.touch.Send(background, free, nil))).err)
 			require.NoError(t, soon(t, s.system, calling(background, free, bs.run, func(context.Context) error { return nil })).err)
 		}
 		cancel()
@@ -256,19 +256,19 @@ func TestBusyObjectsDelayNobodyElse(t *testing.T) {
 	})
 }
 
-// The pain: a mailbox bounded to ten kept a processor busy while it was full.
+// The failure: a mailbox bounded to ten kept a processor busy while it was full.
 func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest, activeobject.Wait} {
-			o := newObject(t, s, bs.Type, &bay{}, activeobject.Bounded(10, overflow), activeobject.Counted())
+			o := newObject(t, s, bs.Type, &bay{}, activeobject.Bound(10, overflow), activeobject.Counters())
 			var all []<-chan outcome[None]
 			for i := range 10 {
-				all = append(all, calling(background, o, bs.never, None{}))
+				all = append(all, calling(background, o, bs.never, nil))
 				waiting(t, o, bs.never, i+1)
 			}
 			if overflow == activeobject.Wait {
-				all = append(all, calling(background, o, bs.never, None{}))
+				all = append(all, calling(background, o, bs.never, nil))
 				waiting(t, o, bs.never, 11)
 			}
 			require.NoError(t, o.Do(background, func(*bay) error { return nil }))
@@ -287,13 +287,13 @@ func TestAFullQueueOfTenDoesNothing(t *testing.T) {
 	})
 }
 
-// The pain: two that needed several permits took them one by one, until each had some
+// The failure: two that needed several permits took them one by one, until each had some
 // and waited for the other's.
-func TestAcquiringSeveralAtOnceDeadlocksNobody(t *testing.T) {
+func TestAcquiringSeveralAtOnceDeadlocksNoCaller(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, options := range map[string][]activeobject.Option{
-			"by arrival": nil, "LIFO": {activeobject.LIFO()}, "rotating": {activeobject.Rotating()}, "never passed": {activeobject.LIFO(), activeobject.MaxBypass(1)},
+			"by arrival": nil, "LIFO": {activeobject.ByLatest()}, "rotating": {activeobject.ByRotation()}, "never passed": {activeobject.ByLatest(), activeobject.MaxBypass(1)},
 		} {
 			o := newObject(t, s, bs.Type, &bay{free: 4}, options...)
 			finished := make(chan error, 4)
@@ -316,18 +316,18 @@ func TestAcquiringSeveralAtOnceDeadlocksNobody(t *testing.T) {
 	})
 }
 
-// The pain: circles that were none, since an edge of the graph of waits lived until
+// The failure: circles that were none, since an edge of the graph of waits lived until
 // the reply was received, and not until it was sent. Here b replies to a, and at once
 // calls a, before the body that waits in a can have noticed.
-func TestWhoHasBeenAnsweredWaitsForNobody(t *testing.T) {
+func TestACallThatHasItsReplyIsInNoCircle(t *testing.T) {
 	bs := newBays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for range 100 {
 			a, b := newObject(t, s, bs.Type, &bay{}), newObject(t, s, bs.Type, &bay{})
 			leave := bs.occupied(t, s, b)
-			asks := calling(background, a, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, b, None{}); return err })
+			asks := calling(background, a, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, b, nil); return err })
 			waiting(t, b, bs.touch, 1)
-			back := calling(background, b, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, a, None{}); return err })
+			back := calling(background, b, bs.run, func(ctx context.Context) error { _, err := bs.touch.Call(ctx, a, nil); return err })
 			waiting(t, b, bs.run, 1)
 			leave()
 			require.NoError(t, soon(t, s.system, asks).err)
@@ -338,21 +338,21 @@ func TestWhoHasBeenAnsweredWaitsForNobody(t *testing.T) {
 	})
 }
 
-// The pain: a key that was never served, since there was always a request for another.
+// The failure: a key that was never served, since there was always a request for another.
 func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 	const bound, stream = 4, 30
 	type quay struct{ log []string }
 	typ := activeobject.NewType[quay]("quay")
-	write := func(q *quay, who string) (None, error) { q.log = append(q.log, who); return None{}, nil }
-	land := activeobject.EntryFamily(typ, "land", write, func(who string) string { return who[:1] }).WhenKey("there", func(*quay, string) bool { return true })
+	write := func(q *quay, name string) (None, error) { q.log = append(q.log, name); return nil, nil }
+	land := activeobject.EntryFamily(typ, "land", write, func(name string) string { return name[:1] }).WhenKey("there", func(*quay, string) bool { return true })
 	other := activeobject.Procedure(typ, "other", write)
-	block := activeobject.ProcedureCtx(typ, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return None{}, nil })
+	block := activeobject.ProcedureCtx(typ, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return nil, nil })
 	loved := func(c *activeobject.Candidate) bool { return c.Argument != "unloved" }
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, policy := range map[string]activeobject.Option{
-			"by arrival": activeobject.ByArrival(), "rotating": activeobject.Rotating(), "LIFO": activeobject.LIFO(), "by priority": activeobject.ByPriority(),
-			"ordered": activeobject.Ordered(func(a, b *activeobject.Candidate) bool { return loved(a) && !loved(b) }),
-			"choosing": activeobject.Choosing(func(eligible []*activeobject.Candidate) int {
+			"by arrival": activeobject.ByArrival(), "rotating": activeobject.ByRotation(), "LIFO": activeobject.ByLatest(), "by priority": activeobject.ByPriority(),
+			"ordered": activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return loved(a) && !loved(b) }),
+			"choosing": activeobject.ByChoice(func(eligible []*activeobject.Candidate) int {
 				for i, c := range eligible {
 					if loved(c) {
 						return i
@@ -368,11 +368,11 @@ func TestNoKeyIsStarvedByAStreamBeyondTheBound(t *testing.T) {
 			soon(t, s.system, in)
 			all := []activeobject.Future[None]{land.Send(background, o, "unloved")}
 			for i := range stream {
-				ctx, who := activeobject.WithPriority(background, 1), fmt.Sprintf("%c%d", 'a'+i%5, i)
+				ctx, name := activeobject.WithPriority(background, 1), fmt.Sprintf("%c%d", 'a'+i%5, i)
 				if i%4 == 3 {
-					all = append(all, other.Send(ctx, o, who))
+					all = append(all, other.Send(ctx, o, name))
 				} else {
-					all = append(all, land.Send(ctx, o, who))
+					all = append(all, land.Send(ctx, o, name))
 				}
 			}
 			close(out)

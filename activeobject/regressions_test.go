@@ -13,30 +13,30 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// What reviews found, and no test had asked for.
+// Regressions that no other test covers.
 
-// errand is an object whose bodies are the test's.
-type errand struct {
+// probe is an object whose bodies are the test's.
+type probe struct {
 	asked int
 	open  bool
 }
 
-type errands struct {
-	*activeobject.Type[errand]
-	run   *activeobject.Operation[errand, func(context.Context) error, None]
-	quick *activeobject.Operation[errand, func(), None]
-	await *activeobject.Operation[errand, None, None]
+type probes struct {
+	*activeobject.Type[probe]
+	run   *activeobject.Operation[probe, func(context.Context) error, None]
+	quick *activeobject.Operation[probe, func(), None]
+	await *activeobject.Operation[probe, None, None]
 }
 
-func newErrands() errands {
-	t := activeobject.NewType[errand]("errand")
-	return errands{
+func newProbes() probes {
+	t := activeobject.NewType[probe]("probe")
+	return probes{
 		Type: t,
-		run: activeobject.ProcedureCtx(t, "run", func(_ *errand, ctx context.Context, f func(context.Context) error) (None, error) {
-			return None{}, f(ctx)
+		run: activeobject.ProcedureCtx(t, "run", func(_ *probe, ctx context.Context, f func(context.Context) error) (None, error) {
+			return nil, f(ctx)
 		}),
-		quick: activeobject.Procedure(t, "quick", activeobject.Put(func(_ *errand, f func()) { f() })),
-		await: activeobject.Entry(t, "await", activeobject.Do(func(*errand) {})).When("open", func(e *errand) bool {
+		quick: activeobject.Procedure(t, "quick", activeobject.Arg(func(_ *probe, f func()) { f() })),
+		await: activeobject.Entry(t, "await", activeobject.Plain(func(*probe) {})).When("open", func(e *probe) bool {
 			e.asked++
 			return e.open
 		}),
@@ -44,10 +44,10 @@ func newErrands() errands {
 }
 
 func TestATryAtTheEndOfAWorkersTurnDoesNotRunOnItsCaller(t *testing.T) {
-	es := newErrands()
-	for _, option := range []activeobject.Option{activeobject.Pooled(), activeobject.Dedicated()} {
+	es := newProbes()
+	for _, option := range []activeobject.Option{activeobject.PooledThreads(), activeobject.DedicatedThread()} {
 		s := &scene{system: newSystem(t), options: []activeobject.Option{option}}
-		o := newObject(t, s, es.Type, &errand{})
+		o := newObject(t, s, es.Type, &probe{})
 		begun, first, atLast, last := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 		es.quick.Send(background, o, func() { close(begun); <-first })
 		soon(t, s.system, begun)
@@ -70,9 +70,9 @@ func TestATryAtTheEndOfAWorkersTurnDoesNotRunOnItsCaller(t *testing.T) {
 }
 
 func TestAGoroutineThatABodyLeftBehindIsNotInsideItsCaller(t *testing.T) {
-	es := newErrands()
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
-		a, b := newObject(t, s, es.Type, &errand{}), newObject(t, s, es.Type, &errand{})
+		a, b := newObject(t, s, es.Type, &probe{}), newObject(t, s, es.Type, &probe{})
 		left, called := make(chan struct{}), make(chan error, 1)
 		_, err := es.run.Call(background, a, func(ctx context.Context) error {
 			_, err := es.run.Call(ctx, b, func(ctx context.Context) error {
@@ -93,10 +93,10 @@ func TestAGoroutineThatABodyLeftBehindIsNotInsideItsCaller(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAGoroutineThatABodyLeftBehindIsInNoCircle(t *testing.T) {
-	es := newErrands()
+func TestAWaitForAGoroutineThatABodyLeftBehindIsNoCircle(t *testing.T) {
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
-		a, b, c := newObject(t, s, es.Type, &errand{}), newObject(t, s, es.Type, &errand{}), newObject(t, s, es.Type, &errand{})
+		a, b, c := newObject(t, s, es.Type, &probe{}), newObject(t, s, es.Type, &probe{}), newObject(t, s, es.Type, &probe{})
 		runs, goOn, called := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		innocent := calling(background, c, es.run, func(ctx context.Context) error {
 			close(runs)
@@ -122,16 +122,16 @@ func TestWhoWaitsForAGoroutineThatABodyLeftBehindIsInNoCircle(t *testing.T) {
 	})
 }
 
-func TestAGuardIsAskedOnceThoughThoseItLetsPassHaveBeenCancelled(t *testing.T) {
-	es := newErrands()
+func TestAGuardIsEvaluatedOnceThoughTheRequestsItOpensForHaveBeenCancelled(t *testing.T) {
+	es := newProbes()
 	const waiters = 50
 	s := &scene{system: newSystem(t)}
-	state := &errand{}
+	state := &probe{}
 	o := newObject(t, s, es.Type, state)
 	ctx, cancel := context.WithCancel(background)
 	var all []<-chan outcome[None]
 	for range waiters {
-		all = append(all, awaiting(background, es.await.Send(ctx, o, None{})))
+		all = append(all, awaiting(background, es.await.Send(ctx, o, nil)))
 	}
 	waiting(t, o, es.await, waiters)
 	_, err := es.quick.Call(background, o, func() {
@@ -155,9 +155,9 @@ func (p *onReply) SendSystemMessage(*actor.PID, any)         {}
 func (p *onReply) Stop(*actor.PID)                           {}
 
 func TestAReplyMayCallTheObjectItComesFrom(t *testing.T) {
-	es := newErrands()
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, es.Type, &errand{})
+		o := newObject(t, s, es.Type, &probe{})
 		called := make(chan error, 1)
 		pid, _ := s.system.Actors().ProcessRegistry.Add(&onReply{func(any) {
 			_, err := es.quick.Call(background, o, func() {})
@@ -175,9 +175,9 @@ func TestAReplyMayCallTheObjectItComesFrom(t *testing.T) {
 }
 
 func TestAnInvokeWhoseBodyEndsItsGoroutineIsAnswered(t *testing.T) {
-	es := newErrands()
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, es.Type, &errand{})
+		o := newObject(t, s, es.Type, &probe{})
 		replies := make(chan any, 1)
 		pid, _ := s.system.Actors().ProcessRegistry.Add(&onReply{func(message any) {
 			_, body, _ := proto.UnwrapEnvelope(message)
@@ -192,10 +192,10 @@ func TestAnInvokeWhoseBodyEndsItsGoroutineIsAnswered(t *testing.T) {
 }
 
 func TestAStopBehindAPoisonFailsThoseThatWaitAtOnce(t *testing.T) {
-	es := newErrands()
+	es := newProbes()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, es.Type, &errand{})
-		f := es.await.Send(background, o, None{})
+		o := newObject(t, s, es.Type, &probe{})
+		f := es.await.Send(background, o, nil)
 		in, out := make(chan struct{}), make(chan struct{})
 		held := calling(background, o, es.run, func(context.Context) error { close(in); <-out; return nil })
 		soon(t, s.system, in)

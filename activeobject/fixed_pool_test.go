@@ -21,10 +21,10 @@ type clerk struct{ letters int }
 var (
 	clerks  = activeobject.NewType[clerk]("clerk")
 	clerkDo = activeobject.ProcedureCtx(clerks, "do", func(_ *clerk, ctx context.Context, f func(context.Context) error) (activeobject.None, error) {
-		return activeobject.None{}, f(ctx)
+		return nil, f(ctx)
 	})
-	clerkRead = activeobject.Entry(clerks, "read", activeobject.Do(func(c *clerk) { c.letters-- })).When("has letters", func(c *clerk) bool { return c.letters > 0 })
-	clerkPost = activeobject.Procedure(clerks, "post", activeobject.Do(func(c *clerk) { c.letters++ }))
+	clerkRead = activeobject.Entry(clerks, "read", activeobject.Plain(func(c *clerk) { c.letters-- })).When("has letters", func(c *clerk) bool { return c.letters > 0 })
+	clerkPost = activeobject.Procedure(clerks, "post", activeobject.Plain(func(c *clerk) { c.letters++ }))
 )
 
 // fixedPool is a dispatcher of a fixed number of threads.
@@ -49,19 +49,21 @@ func newFixedPool(t *testing.T, n int) *fixedPool {
 
 func (p *fixedPool) Dispatch(turn engine.Task) { p.turns <- turn }
 
-// ownThreads are a fixedPool whose threads no other goroutine may stand in for.
+// ownThreads are a fixedPool whose threads no other goroutine may replace.
 type ownThreads struct{ *fixedPool }
 
 func (ownThreads) Lends() bool { return false }
 
 // onFixedPools runs the test for objects on n threads of a user's dispatcher, and of a Pool.
-func onFixedPools(t *testing.T, n int, test func(t *testing.T, hire func() *activeobject.Object[clerk])) {
+func onFixedPools(t *testing.T, n int, test func(t *testing.T, create func() *activeobject.Object[clerk])) {
 	for name, option := range map[string]func(*testing.T, *actor.System) activeobject.Option{
-		"dispatcher": func(t *testing.T, _ *actor.System) activeobject.Option { return activeobject.On(newFixedPool(t, n)) },
+		"dispatcher": func(t *testing.T, _ *actor.System) activeobject.Option {
+			return activeobject.Dispatcher(newFixedPool(t, n))
+		},
 		"pool": func(t *testing.T, s *actor.System) activeobject.Option {
 			pool, err := synchronizer.NewPool(s, n)
 			require.NoError(t, err)
-			return activeobject.On(pool)
+			return activeobject.Dispatcher(pool)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,12 +85,12 @@ func have(ctx context.Context, o *activeobject.Object[clerk], f func(context.Con
 }
 
 func TestBodiesOnAFixedPoolMayCallEachOther(t *testing.T) {
-	onFixedPools(t, 2, func(t *testing.T, hire func() *activeobject.Object[clerk]) {
+	onFixedPools(t, 2, func(t *testing.T, create func() *activeobject.Object[clerk]) {
 		reached := atomic.Int32{}
-		last := hire()
+		last := create()
 		call := func(context.Context) error { reached.Add(1); return nil }
 		for range 30 { // each by the one before, and the last object by all, one after another
-			next, inner := hire(), call
+			next, inner := create(), call
 			call = func(ctx context.Context) error {
 				if err := have(ctx, last, func(context.Context) error { return nil }); err != nil {
 					return err
@@ -97,36 +99,36 @@ func TestBodiesOnAFixedPoolMayCallEachOther(t *testing.T) {
 			}
 		}
 		for range 3 {
-			require.NoError(t, have(t.Context(), hire(), call))
+			require.NoError(t, have(t.Context(), create(), call))
 		}
 		require.EqualValues(t, 3, reached.Load())
 	})
 }
 
 func TestABodyOnAFixedPoolMayWaitForAGuardThatAnotherOneOpens(t *testing.T) {
-	onFixedPools(t, 1, func(t *testing.T, hire func() *activeobject.Object[clerk]) {
-		reader, writer, letters := hire(), hire(), hire()
+	onFixedPools(t, 1, func(t *testing.T, create func() *activeobject.Object[clerk]) {
+		reader, writer, letters := create(), create(), create()
 		read := clerkDo.Send(t.Context(), reader, func(ctx context.Context) error {
-			_, err := clerkRead.Call(ctx, letters, activeobject.None{})
+			_, err := clerkRead.Call(ctx, letters, nil)
 			return err
 		})
 		synctest.Wait()
 		require.NoError(t, have(t.Context(), writer, func(ctx context.Context) error {
-			_, err := clerkPost.Send(ctx, letters, activeobject.None{}).Await(ctx)
+			_, err := clerkPost.Send(ctx, letters, nil).Await(ctx)
 			return err
 		}))
 		_, err := read.Await(t.Context())
 		require.NoError(t, err)
-		_, err = clerkPost.Call(t.Context(), letters, activeobject.None{})
+		_, err = clerkPost.Call(t.Context(), letters, nil)
 		require.NoError(t, err)
 	})
 }
 
 func TestNoMoreBodiesRunOnAFixedPoolThanThereAreThreadsButThoseThatWait(t *testing.T) {
-	onFixedPools(t, 2, func(t *testing.T, hire func() *activeobject.Object[clerk]) {
-		letters, running := hire(), atomic.Int32{}
+	onFixedPools(t, 2, func(t *testing.T, create func() *activeobject.Object[clerk]) {
+		letters, running := create(), atomic.Int32{}
 		wait := func(ctx context.Context) error {
-			_, err := clerkRead.Call(ctx, letters, activeobject.None{})
+			_, err := clerkRead.Call(ctx, letters, nil)
 			return err
 		}
 		leave := func(ctx context.Context) error { // a goroutine behind that waits
@@ -136,7 +138,7 @@ func TestNoMoreBodiesRunOnAFixedPoolThanThereAreThreadsButThoseThatWait(t *testi
 		}
 		send := func(n int, f func(context.Context) error) (all []activeobject.Future[activeobject.None]) {
 			for range n {
-				all = append(all, clerkDo.Send(t.Context(), hire(), f))
+				all = append(all, clerkDo.Send(t.Context(), create(), f))
 			}
 			synctest.Wait()
 			return all
@@ -168,7 +170,7 @@ func TestNoMoreBodiesRunOnAFixedPoolThanThereAreThreadsButThoseThatWait(t *testi
 		require.Equal(t, 4, clerkRead.Waiting(letters))
 		work()
 		for range 4 {
-			_, err := clerkPost.Call(t.Context(), letters, activeobject.None{})
+			_, err := clerkPost.Call(t.Context(), letters, nil)
 			require.NoError(t, err)
 		}
 		over(waiting)
@@ -176,23 +178,23 @@ func TestNoMoreBodiesRunOnAFixedPoolThanThereAreThreadsButThoseThatWait(t *testi
 	})
 }
 
-func TestNoGoroutineStandsInForThreadsThatAreNotLent(t *testing.T) {
+func TestNoOtherGoroutineRunsBodiesOfThreadsThatLendNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := actor.NewSystem()
 		own := ownThreads{newFixedPool(t, 1)}
-		hire := func(options ...activeobject.Option) *activeobject.Object[clerk] {
+		create := func(options ...activeobject.Option) *activeobject.Object[clerk] {
 			return activeobject.Must(activeobject.New(system, clerks, &clerk{}, options...))
 		}
-		letters := hire()
-		first := clerkDo.Send(t.Context(), hire(activeobject.On(own)), func(ctx context.Context) error {
-			_, err := clerkRead.Call(ctx, letters, activeobject.None{})
+		letters := create()
+		first := clerkDo.Send(t.Context(), create(activeobject.Dispatcher(own)), func(ctx context.Context) error {
+			_, err := clerkRead.Call(ctx, letters, nil)
 			return err
 		})
 		synctest.Wait()
-		second := clerkPost.Send(t.Context(), hire(activeobject.On(own)), activeobject.None{})
+		second := clerkPost.Send(t.Context(), create(activeobject.Dispatcher(own)), nil)
 		synctest.Wait()
 		require.False(t, second.Ready(), "the only thread is taken")
-		_, err := clerkPost.Call(t.Context(), letters, activeobject.None{})
+		_, err := clerkPost.Call(t.Context(), letters, nil)
 		require.NoError(t, err)
 		_, err = first.Await(t.Context())
 		require.NoError(t, err)

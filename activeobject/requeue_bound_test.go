@@ -13,20 +13,20 @@ func TestARequeueIsRefusedByAFullQueueThatCallsWouldWaitFor(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		var there *activeobject.Object[depot]
 		typ := activeobject.NewType[depot]("depot")
-		take := activeobject.Entry(typ, "take", activeobject.Get(func(*depot) int { return 1 })).
-			When("open", func(d *depot) bool { return d.open }).Bounded(0, activeobject.Wait)
+		take := activeobject.Entry(typ, "take", activeobject.Result(func(*depot) int { return 1 })).
+			When("open", func(d *depot) bool { return d.open }).Bound(0, activeobject.Wait)
 		ask := activeobject.Procedure(typ, "ask", func(*depot, None) (int, error) {
 			if elsewhere {
-				return take.RequeueTo(there, None{})
+				return take.RequeueTo(there, nil)
 			}
-			return take.Requeue(None{})
+			return take.Requeue(nil)
 		})
 		everywhere(t, func(t *testing.T, s *scene) {
 			here := newObject(t, s, typ, &depot{})
 			there = newObject(t, s, typ, &depot{})
 			for how, ended := range map[string]<-chan outcome[int]{
-				"call": calling(background, here, ask, None{}),
-				"send": awaiting(background, ask.Send(background, here, None{})),
+				"call": calling(background, here, ask, nil),
+				"send": awaiting(background, ask.Send(background, here, nil)),
 			} {
 				err := soon(t, s.system, ended).err
 				var requeued *activeobject.RequeuedError

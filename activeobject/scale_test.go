@@ -44,8 +44,8 @@ func newQuays() quays {
 	qs := quays{
 		Type:  t,
 		land:  activeobject.EntryFamily(t, "land", func(q *quay, n int) (int, error) { q.landed++; return n, nil }, same).WhenKey("free", (*quay).at),
-		clear: activeobject.Procedure(t, "clear", activeobject.Put(func(q *quay, n int) { q.free = n })),
-		block: activeobject.ProcedureCtx(t, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return None{}, nil }),
+		clear: activeobject.Procedure(t, "clear", activeobject.Arg(func(q *quay, n int) { q.free = n })),
+		block: activeobject.ProcedureCtx(t, "block", func(_ *quay, _ context.Context, f func()) (None, error) { f(); return nil, nil }),
 	}
 	activeobject.Opens(qs.clear, qs.land, same)
 	activeobject.OpensEach(qs.land.Operation, qs.land, func(int, func(int)) {})
@@ -57,7 +57,7 @@ func TestKeysThatAreGoneCostNothing(t *testing.T) {
 	qs := newQuays()
 	s := &scene{system: newSystem(t)}
 	state := &quay{free: -1}
-	o := newObject(t, s, qs.Type, state, activeobject.WithoutFastPath())
+	o := newObject(t, s, qs.Type, state, activeobject.NoFastPath())
 	before := inUse()
 	for n := range keys {
 		f := qs.land.Begin(background, o, n) // it waits, for its key is not free
@@ -77,13 +77,13 @@ func TestOneKeyAmongManyIsOpenedByOneEvaluation(t *testing.T) {
 	keys := size(100_000, 20_000, 5_000)
 	qs := newQuays()
 	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, qs.Type, &quay{free: -1}, activeobject.Counted())
+		o := newObject(t, s, qs.Type, &quay{free: -1}, activeobject.Counters())
 		all := make([]activeobject.Future[int], keys)
 		for n := range all {
 			all[n] = qs.land.Send(background, o, n)
 		}
 		require.NoError(t, o.Do(background, func(*quay) error { return nil }))   // may have opened all
-		require.NoError(t, o.View(background, func(*quay) error { return nil })) // they have been asked before it starts
+		require.NoError(t, o.View(background, func(*quay) error { return nil })) // their guards have been evaluated before it starts
 		before := qs.land.Stats(o).Evaluations
 		for i, n := range []int{keys / 2, 7, keys - 1} {
 			_, err := qs.clear.Call(background, o, n)
@@ -102,7 +102,7 @@ func TestAnOverloadOfEveryKindIsToldAndKeepsOnlyTheBound(t *testing.T) {
 	qs := newQuays()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, overflow := range []activeobject.Overflow{activeobject.Refuse, activeobject.DropOldest} {
-			o := newObject(t, s, qs.Type, &quay{free: 1}, activeobject.Bounded(bound, overflow))
+			o := newObject(t, s, qs.Type, &quay{free: 1}, activeobject.Bound(bound, overflow))
 			in, out := make(chan struct{}), make(chan struct{})
 			busy := calling(background, o, qs.block, func() { close(in); <-out })
 			soon(t, s.system, in)
@@ -124,7 +124,7 @@ func TestAnOverloadOfEveryKindIsToldAndKeepsOnlyTheBound(t *testing.T) {
 				all.Go(func() {
 					for i := range senders / 100 {
 						if (sender+i)%2 == 0 {
-							actor.Then(qs.land.Send(background, o, 1), func(_ int, err error) (None, error) { count(err); return None{}, nil })
+							actor.Then(qs.land.Send(background, o, 1), func(_ int, err error) (None, error) { count(err); return nil, nil })
 						} else {
 							s.system.Actors().Root.RequestWithCustomSender(o.PID(), &actor.Invoke{Operation: "land", Argument: 1}, pid)
 						}
@@ -177,12 +177,12 @@ type lamps struct {
 func newLamps() lamps {
 	t := activeobject.NewType[lamp]("lamp")
 	ls := lamps{Type: t}
-	ls.late = activeobject.Entry(t, "late", func(l *lamp, who string) (string, error) {
-		l.log = append(l.log, who)
-		return who, nil
+	ls.late = activeobject.Entry(t, "late", func(l *lamp, name string) (string, error) {
+		l.log = append(l.log, name)
+		return name, nil
 	}).When("on", func(l *lamp) bool { return l.on })
-	ls.read = activeobject.Procedure(t, "read", func(_ *lamp, who string) (string, error) { return ls.late.Requeue(who) })
-	ls.set = activeobject.Procedure(t, "set", activeobject.Put(func(l *lamp, on bool) { l.on = on }))
+	ls.read = activeobject.Procedure(t, "read", func(_ *lamp, name string) (string, error) { return ls.late.Requeue(name) })
+	ls.set = activeobject.Procedure(t, "set", activeobject.Arg(func(l *lamp, on bool) { l.on = on }))
 	return ls
 }
 
@@ -197,7 +197,7 @@ func TestDoneIsCalledOnceForARequestWithSeveralTurns(t *testing.T) {
 		} {
 			var queued, done, ran atomic.Int64
 			state := &lamp{}
-			o := newObject(t, s, ls.Type, state, activeobject.Intercept(activeobject.Interceptor{
+			o := newObject(t, s, ls.Type, state, activeobject.Interceptors(activeobject.Interceptor{
 				Queue: func(ctx context.Context, r activeobject.Intercepted) (context.Context, error) {
 					if r.Operation == "read" {
 						queued.Add(1)
@@ -266,9 +266,9 @@ func TestWhatIsDoneAtADerivedObjectMeetsItsGuards(t *testing.T) {
 		o := newObject(t, s, tables, &tableLamp{})
 		sentOn := calling(background, o, read, "one") // requeued from one inherited operation to another
 		waiting(t, o, late, 1)
-		until := async(func() (None, error) { return None{}, o.Until(background, lit) })
+		until := async(func() (None, error) { return nil, o.Until(background, lit) })
 		when := async(func() (None, error) {
-			return None{}, o.DoWhen(background, lit, func(t *tableLamp) error { t.lamp.log = append(t.lamp.log, "when"); return nil })
+			return nil, o.DoWhen(background, lit, func(t *tableLamp) error { t.lamp.log = append(t.lamp.log, "when"); return nil })
 		})
 		eventually(t, "all wait", func() bool { return len(o.Explain().Waiting) == 3 })
 		require.NoError(t, o.Do(background, func(t *tableLamp) error { t.lamp.on = true; return nil }))
@@ -331,9 +331,9 @@ func TestSenselessCallsAreTypedErrorsAndChangeNothing(t *testing.T) {
 			"first, a future twice":   {first(actor.First(f, f)), new(*actor.FutureError)},
 			"all of none":             {awaited(actor.All[int]()), new(*actor.FutureError)},
 			"requeue to the stopped":  {of(send.Call(background, open, gone)), new(*activeobject.StoppedError)},
-			"a negative bound":        {made(activeobject.Bounded(-1, activeobject.Refuse)), new(*activeobject.OptionError)},
-			"a nil less":              {made(activeobject.Ordered(nil)), new(*activeobject.OptionError)},
-			"a nil choice":            {made(activeobject.Choosing(nil)), new(*activeobject.OptionError)},
+			"a negative bound":        {made(activeobject.Bound(-1, activeobject.Refuse)), new(*activeobject.OptionError)},
+			"a nil less":              {made(activeobject.ByOrder(nil)), new(*activeobject.OptionError)},
+			"a nil choice":            {made(activeobject.ByChoice(nil)), new(*activeobject.OptionError)},
 			"priority of the unknown": {o.SetPriority(1<<40, 3), new(*activeobject.PriorityError)},
 			"priority of none":        {o.SetPriority(0, 3), new(*activeobject.PriorityError)},
 			"priority of the ended":   {actor.Settled(1, nil).SetPriority(3), new(*activeobject.PriorityError)},

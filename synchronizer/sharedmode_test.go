@@ -19,8 +19,8 @@ import (
 	"github.com/sluice-go/sluice/synchronizer"
 )
 
-// A yard has leaf operations, which come and go by the fast path: each notes who is inside
-// with it.
+// A yard has leaf operations, which come and go by the fast path: each notes which operations are
+// inside with it.
 type yard struct {
 	inside [4]atomic.Int32
 	ran    [4]atomic.Int64
@@ -50,10 +50,10 @@ func (y *yard) visit(i int, table guards.Table) {
 	y.inside[i].Add(-1)
 }
 
-type errand uint8
+type outcome uint8
 
 const (
-	plain errand = iota
+	plain outcome = iota
 	panics
 	exits
 )
@@ -66,9 +66,9 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var table guards.Table
 		typ := activeobject.NewType[yard]("yard")
-		var ops [4]*activeobject.Operation[yard, errand, None]
+		var ops [4]*activeobject.Operation[yard, outcome, None]
 		for i, name := range []string{"a", "b", "c", "d"} {
-			body := func(y *yard, e errand) (None, error) {
+			body := func(y *yard, e outcome) (None, error) {
 				if e == plain {
 					y.visit(i, table)
 				}
@@ -87,8 +87,8 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 				ops[i] = activeobject.Procedure(typ, name, body)
 			}
 		}
-		pass := activeobject.Entry(typ, "pass", activeobject.Do(func(*yard) {})).When("unlocked", func(y *yard) bool { return !y.locked.Load() })
-		lock := activeobject.Procedure(typ, "lock", activeobject.Put(func(y *yard, on bool) { y.locked.Store(on) }))
+		pass := activeobject.Entry(typ, "pass", activeobject.Plain(func(*yard) {})).When("unlocked", func(y *yard) bool { return !y.locked.Load() })
+		lock := activeobject.Procedure(typ, "lock", activeobject.Arg(func(y *yard, on bool) { y.locked.Store(on) }))
 		table = typ.Conflicts()
 		for i := range ops {
 			for j := i; j < len(ops); j++ {
@@ -105,10 +105,10 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 			return &yard{clash: func(a, b int) { t.Errorf("%s and %s overlap\n%s", ops[a].Name(), ops[b].Name(), table) }}, nil
 		}
 		o, err := synchronizer.NewFrom(s, typ, state, synchronizer.Conflicts(table),
-			activeobject.Supervised(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
+			activeobject.Supervisor(proto.NewOneForOneStrategy(1<<30, time.Hour, func(any) proto.Directive { return proto.RestartDirective })))
 		require.NoError(t, err)
 
-		var asked, ended, withdrawn, panicked, exited atomic.Int64
+		var made, ended, withdrawn, panicked, exited atomic.Int64
 		var all sync.WaitGroup
 		account := func(err error) {
 			ended.Add(1)
@@ -128,7 +128,7 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 			all.Go(func() {
 				random := rand.New(rand.NewPCG(seed, c+2))
 				for range 400 {
-					asked.Add(1)
+					made.Add(1)
 					op := ops[random.IntN(4)]
 					switch random.IntN(24) {
 					case 0:
@@ -172,7 +172,7 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 			})
 		}
 		all.Wait()
-		require.Equal(t, asked.Load(), ended.Load())
+		require.Equal(t, made.Load(), ended.Load())
 		require.NotZero(t, panicked.Load())
 		require.NotZero(t, exited.Load())
 		_, err = lock.Call(background, o, false)
@@ -192,8 +192,8 @@ func TestTheFastPathKeepsApartWhatConflicts(t *testing.T) {
 func TestBodiesOfTheFastPathAreRunningLikeOthers(t *testing.T) {
 	type shed struct{ here, leave chan None }
 	typ := activeobject.NewType[shed]("shed")
-	stay := activeobject.Function(typ, "stay", activeobject.Do(func(s *shed) { s.here <- none; <-s.leave }))
-	write := activeobject.Procedure(typ, "write", activeobject.Do(func(*shed) {}))
+	stay := activeobject.Function(typ, "stay", activeobject.Plain(func(s *shed) { s.here <- none; <-s.leave }))
+	write := activeobject.Procedure(typ, "write", activeobject.Plain(func(*shed) {}))
 	s := newSystem(t)
 	state := &shed{make(chan None), make(chan None)}
 	o, err := synchronizer.New(s, typ, state)
