@@ -27,7 +27,7 @@ var (
 	sweepReads   = []float64{0, .25, .5, .75, 1}
 )
 
-const windowPart = 10
+const windowPart = 20
 
 // run compares, reports, and returns the exit code.
 func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {

@@ -134,7 +134,7 @@ func (s *settings) flags(names, file *string) *flag.FlagSet {
 		s.duration = d
 		return nil
 	})
-	f.BoolFunc("sweep", "measure also by numbers of callers and shares of reads, each in windows of a tenth of the duration until the throughput is steady", setTo(&s.sweep))
+	f.BoolFunc("sweep", "measure also by numbers of callers and shares of reads, each in windows of a twentieth of the duration until the throughput is steady", setTo(&s.sweep))
 	f.BoolFunc("v", "print the columns of each workload's table, as it is measured", setTo(&s.verbose))
 	f.BoolFunc("json", "print the results as JSON, and nothing else, on standard output", setTo(&s.json))
 	f.StringVar(&s.html, "html", "", "write a page with plots and timelines to the `file`; includes -sweep")
