@@ -211,6 +211,8 @@ func text(r mailbox.Reason, names []string) string {
 		return fmt.Sprintf("guard %q is false", r.Guard)
 	}
 	switch r.Cause {
+	case "":
+		return "the reason was not recorded, as very many waited"
 	case mailbox.Conflict:
 		if len(names) == 0 {
 			names = r.Conflicts

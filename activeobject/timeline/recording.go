@@ -52,6 +52,10 @@ const Capacity = 1 << 16
 
 const waitsCapacity = 4 * Capacity
 
+// lookedAtOnce is how many requests that wait are looked at whenever the object has settled: of
+// more than these no reasons are recorded, so that recording very many takes no squares of time.
+const lookedAtOnce = 256
+
 // object is the recording of one object: its log, and how its requests waited.
 type object struct {
 	begun      time.Time
@@ -63,6 +67,7 @@ type object struct {
 	events []event
 	waits  []wait
 	why    map[uint64]int // by the arrival of a request that waits: its latest wait, plus one
+	looks  int
 	full   bool
 }
 
@@ -76,6 +81,7 @@ type event struct {
 type wait struct {
 	at      int64
 	after   int // events
+	look    int // the latest that has found it so
 	arrival uint64
 	thread  bool
 	reason  mailbox.Reason
@@ -107,17 +113,33 @@ func (o *object) Waits(all iter.Seq[*activeobject.RecordedWait]) {
 	if o.full {
 		return
 	}
-	at := o.now()
+	o.looks++
+	at, looked := o.now(), 0
 	for w := range all {
-		last := o.why[w.Arrival]
-		if last > 0 && o.waits[last-1].same(w) {
-			continue
-		}
-		if o.full = len(o.waits) == waitsCapacity; o.full {
+		if looked++; looked > lookedAtOnce {
+			o.forget(at)
 			return
 		}
-		o.waits = append(o.waits, wait{at, len(o.events), w.Arrival, w.Thread, w.Reason, slices.Clone(w.For)})
+		if last := o.why[w.Arrival]; last > 0 && o.waits[last-1].same(w) {
+			o.waits[last-1].look = o.looks
+			continue
+		}
+		o.waits = append(o.waits, wait{at, len(o.events), o.looks, w.Arrival, w.Thread, w.Reason, slices.Clone(w.For)})
 		o.why[w.Arrival] = len(o.waits)
+		if o.full = len(o.waits) >= waitsCapacity; o.full {
+			return
+		}
+	}
+}
+
+// forget says of requests that were looked at before, and have not been now, that the reason is
+// not known any more.
+func (o *object) forget(at int64) {
+	for arrival, last := range o.why {
+		if o.waits[last-1].look != o.looks {
+			o.waits = append(o.waits, wait{at: at, after: len(o.events), arrival: arrival})
+			delete(o.why, arrival)
+		}
 	}
 }
 

@@ -205,6 +205,26 @@ func TestAnEmptyRecordingSaysSo(t *testing.T) {
 	require.Contains(t, b.String(), "Nothing was recorded")
 }
 
+// Of very many requests that wait, some are shown without a reason.
+func TestACrowdIsRecordedInTime(t *testing.T) {
+	recording := timeline.New()
+	object := activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), shelves, &shelf{}, recording.Option()))
+	const crowd = 1000
+	for range crowd {
+		take.Send(t.Context(), object, 1)
+	}
+	objecttest.Waiting(t, object, take, crowd)
+	with := 0
+	for _, r := range recording.Panels()[0].Requests {
+		if n := len(r.Waits); n > 0 && r.Waits[n-1].Cause != picture.Unknown {
+			with++
+			require.Equal(t, `guard "enough" is false`, r.Waits[n-1].Text)
+		}
+	}
+	require.Greater(t, with, 200)
+	require.Less(t, with, crowd)
+}
+
 // What comes after the capacity is not recorded, and the page says so.
 func TestARecordingHasABound(t *testing.T) {
 	if testing.Short() {

@@ -87,7 +87,7 @@ const ends = (panel, r) => r[ENDED] >= 0 ? r[ENDED] : panel.length;
 // stretches returns how a request waited: from, to, cause, text, and for which others.
 function stretches(panel, r) {
   const until = waitEnds(panel, r);
-  if (!r[WAITS].length) return until > r[ARRIVED] && !panel.reasons ? [{from: r[ARRIVED], to: until, cause: 0, text: "waits", others: []}] : [];
+  if (!r[WAITS].length) return until - r[ARRIVED] >= (panel.reasons ? 1000 : 1) ? [{from: r[ARRIVED], to: until, cause: 0, text: "the reason is not known", others: []}] : [];
   return r[WAITS].map(([from, cause, text, ...others], k) => ({from, to: k + 1 < r[WAITS].length ? r[WAITS][k + 1][0] : until, cause, text: panel.texts[text], others}));
 }
 // story says what happened to a request, in lines.
