@@ -7,25 +7,15 @@ import (
 
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/settings"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Audit is how an object finds out whether its guards and functions are what they
-// are taken for: without effect on the state. See Audited.
-type Audit struct {
-	// Fingerprint describes the state, to which it is given a pointer: alike if the
-	// state is, and differently if not. It must not change it. It is called with the
-	// object, and around guards also the scheduling, excluded from others.
-	Fingerprint func(state any) string
-	// Diff says how two fingerprints differ; nil means that both are quoted.
-	Diff func(before, after string) string
-	// Report, unless nil, is told every finding, an *ImpureError or an *UndeclaredError,
-	// before the request fails. It must not call the object.
-	Report func(error)
-}
+// audit is a settings.Audit.
+type audit settings.Audit
 
 // found reports a finding and returns it.
-func (a *Audit) found(e *ImpureError) error {
+func (a *audit) found(e *ImpureError) error {
 	if a.Report != nil {
 		a.Report(e)
 	}
@@ -33,7 +23,7 @@ func (a *Audit) found(e *ImpureError) error {
 }
 
 // undeclared reports a finding of the scheduler, if that is what a request fails with.
-func (a *Audit) undeclared(err error) {
+func (a *audit) undeclared(err error) {
 	var e *mailbox.UndeclaredError
 	if a.Report != nil && errors.As(err, &e) {
 		a.Report(e)
@@ -41,7 +31,7 @@ func (a *Audit) undeclared(err error) {
 }
 
 // diff says how two fingerprints differ.
-func (a *Audit) diff(before, after string) string {
+func (a *audit) diff(before, after string) string {
 	if a.Diff != nil {
 		return a.Diff(before, after)
 	}

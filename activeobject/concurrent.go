@@ -5,37 +5,13 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/settings"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Concurrency is how requests run at once, at an object that is On: a Synchronizer. The
-// package synchronizer says what the parts mean, and has options for them.
-type Concurrency struct {
-	On      bool           // set by every Concurrent that New is given
-	Table   *guards.Table  // nil stands for that of Type.Conflicts
-	Threads engine.Threads // nil stands for those of callers; it must be comparable
-	Crew    Crew           // if it is not nil, threads of the object's own instead; it must be comparable
-	// OnArrival assigns threads when requests arrive, and not when they start.
-	OnArrival bool
-	Limit     int // 0 is none
-	Hard      bool
-	// Reentrant allows calls of the object from inside its bodies.
-	Reentrant bool
-	// AllCompatible lets requests overtake requests that wait for what runs.
-	AllCompatible bool
-}
-
-// Crew makes threads for one object each.
-type Crew interface {
-	// Threads returns the threads of the object, which is just being made; they must be
-	// comparable.
-	Threads(system *actor.System, object actor.Spawner) engine.Threads
-}
-
-func (t *Type[T]) parallel(c *Concurrency) *engine.Parallel {
+func (t *Type[T]) parallel(c *settings.Concurrency) *engine.Parallel {
 	return &engine.Parallel{Threads: c.Threads, OnArrival: c.OnArrival, Limit: c.Limit, Hard: c.Hard, Leaf: func(i int) bool {
 		op := t.op(i)
 		return op.info.leafed && op.info.looks&guards.AtWaiting == 0
@@ -54,12 +30,12 @@ func (t *Type[T]) Conflicts() guards.Table {
 func (s signature) reads() bool { return s.kind == mailbox.Function }
 
 // unsynchronizable returns what makes no sense for an object that runs requests at once.
-func (s *settings) unsynchronizable(operations []string, argument func(op int) reflect.Type) senseless {
+func (s *objectSettings) unsynchronizable(operations []string, argument func(op int) reflect.Type) senseless {
 	c := &s.concurrent
 	switch {
 	case s.thread != borrowed:
 		return senseless{[...]string{pooled: "PooledThreads", dedicated: "DedicatedThread", given: "Dispatcher"}[s.thread], "gives an object one thread at a time: a Synchronizer has options of its own"}
-	case c.OnArrival && c.Crew != nil:
+	case c.OnArrival && c.Workers != nil:
 		return senseless{"Monitor", "gives requests their threads when they arrive, and worker actors get theirs when they start: use the callers' threads, Goroutines or Workers"}
 	case c.Limit < 0:
 		return senseless{"Limit", "is less than 1"}

@@ -40,7 +40,7 @@ type systemDefaultsKey struct{}
 // settingsIn returns the settings that the type and a version of the system's defaults give an
 // object. One version always yields the same settings, so that the objects with these share their
 // configuration.
-func (t *Type[T]) settingsIn(system *actor.System, version *[]Option) settings {
+func (t *Type[T]) settingsIn(system *actor.System, version *[]Option) objectSettings {
 	if version == nil {
 		return t.defaults
 	}
@@ -50,7 +50,7 @@ func (t *Type[T]) settingsIn(system *actor.System, version *[]Option) settings {
 			o(&s)
 		}
 		return &s
-	}).(*settings)
+	}).(*objectSettings)
 }
 
 type defaultsKey struct {

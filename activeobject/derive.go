@@ -188,7 +188,7 @@ type parent[S any] interface {
 	// inherit seals the base and returns its operations as those of the derived
 	// type, in the same order, and so with the same numbers.
 	inherit() []*operation[S]
-	defaults() settings
+	defaults() objectSettings
 	// adopt returns an operation that a base with the same state has got since it was
 	// sealed as one of the derived type; nil if it does not inherit that with the state.
 	adopt(op *operation[S]) *operation[S]
@@ -212,7 +212,7 @@ func (d *derivation[S, T]) String() string { return d.base.name }
 // Operations implements parent: it returns the names of the base's operations.
 func (d *derivation[S, T]) signatures() []signature { return d.base.signatures() }
 
-func (d *derivation[S, T]) defaults() settings { return d.base.defaults }
+func (d *derivation[S, T]) defaults() objectSettings { return d.base.defaults }
 
 func (d *derivation[S, T]) inherit() []*operation[S] {
 	d.base.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // at returns a copy of the place, as other settings may share it.
-func (s *settings) at() *actor.Place {
+func (s *objectSettings) at() *actor.Place {
 	if s.place == nil {
 		return &actor.Place{}
 	}
@@ -21,7 +21,7 @@ func (s *settings) at() *actor.Place {
 }
 
 // extractPlace takes the place out of the settings, and returns it.
-func (s *settings) extractPlace(typ string, system *actor.System, factory bool) (place actor.Place, err error) {
+func (s *objectSettings) extractPlace(typ string, system *actor.System, factory bool) (place actor.Place, err error) {
 	if s.place == nil {
 		return place, nil
 	}

@@ -57,7 +57,7 @@ func besideMessages(t *testing.T, test func(t *testing.T, s *senders)) {
 		"borrowed":          nil,
 		"without fast path": {activeobject.NoFastPath()},
 		"pooled":            {activeobject.PooledThreads()},
-		"synchronizer":      {activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true }), synchronizer.Goroutines()},
+		"synchronizer":      {synchronizer.Goroutines()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &senders{t: t, system: objecttest.NewSystem(t), dead: make(chan any, 100)}

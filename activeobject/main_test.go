@@ -92,7 +92,7 @@ func everywhere(t *testing.T, test func(t *testing.T, s *scene)) {
 }
 
 // parallel makes the object a Synchronizer.
-var parallel = activeobject.Concurrent(func(c *activeobject.Concurrency) { c.On = true })
+var parallel = synchronizer.Callers()
 
 // newSystem returns a system that is closed when the test ends.
 func newSystem(t *testing.T, options ...actor.Option) *actor.System {

@@ -130,8 +130,8 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 	}
 	o := &Object[T]{state: state}
 	recorder := s.record(cmp.Or(name, t.name), t.rules.Operations)
-	if c := &s.concurrent; c.On && c.Crew != nil {
-		c.Threads = c.Crew.Threads(system, o)
+	if c := &s.concurrent; c.On && c.Workers != nil {
+		c.Threads = c.Workers.Threads(system, o)
 	}
 	if missing := t.bind(state, &t.typeInfo, &o.box); missing != "" {
 		return nil, &OptionError{Type: t.name, Option: "state", Problem: fmt.Sprintf("has a nil part of type %q: set it before New", missing)}
@@ -162,7 +162,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 
 // record begins the recording of an object, if one is wanted, and has its log passed to the
 // recorder, besides a function that has been given for it.
-func (s *settings) record(object string, operations []mailbox.Operation) Recorder {
+func (s *objectSettings) record(object string, operations []mailbox.Operation) engine.Recorder {
 	if s.recorder == nil {
 		return nil
 	}

@@ -7,14 +7,15 @@ import (
 
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/settings"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
 // Option adjusts an object, or, through Type.Default, all objects of a type. Of
 // options that contradict each other the last one counts.
-type Option func(*settings)
+type Option func(*objectSettings)
 
-type settings struct {
+type objectSettings struct {
 	name       string
 	order      order
 	ordered    bool // New has been given an order
@@ -28,11 +29,11 @@ type settings struct {
 	thread     thread
 	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
 	noFastPath bool
-	log        *func(mailbox.Event)                               // a pointer, to be comparable
-	recorder   *func(object string, operations []string) Recorder // likewise
-	audit      *Audit
+	log        *func(mailbox.Event)                                      // a pointer, to be comparable
+	recorder   *func(object string, operations []string) engine.Recorder // likewise
+	audit      *audit
 	place      *actor.Place // likewise; which actors supervise which
-	concurrent Concurrency
+	concurrent settings.Concurrency
 	local      bool // see LocalLifecycle
 }
 
@@ -52,7 +53,7 @@ type senseless struct{ option, reason string }
 // start. The default is the name of its type and a number. A name contains no slash and no
 // control characters: see actor.ErrBadName. When the name of an object that has been stopped
 // is free again, says actor.NameError.
-func Name(name string) Option { return func(s *settings) { s.name = name } }
+func Name(name string) Option { return func(s *objectSettings) { s.name = name } }
 
 // Parent makes the object's actor a child of another one, which supervises it like
 // Supervisor, by its own strategy, and is stopped and restarted without it no more:
@@ -67,7 +68,7 @@ func Name(name string) Option { return func(s *settings) { s.name = name } }
 //
 // The object must be made by NewFrom.
 func Parent(parent actor.Spawner) Option {
-	return func(s *settings) {
+	return func(s *objectSettings) {
 		place := s.at()
 		place.Guardian, place.Parent = nil, parent
 		if s.place = place; parent == nil {
@@ -103,7 +104,7 @@ func Parent(parent actor.Spawner) Option {
 // The object must be made by NewFrom, and the strategy be comparable. Supervision is
 // protoactor's, and so Erlang's.
 func Supervisor(strategy actor.Strategy) Option {
-	return func(s *settings) {
+	return func(s *objectSettings) {
 		place := s.at()
 		place.Guardian, place.Parent = strategy, nil
 		if s.place = place; !actor.CanGuard(strategy) {
@@ -118,7 +119,7 @@ func Supervisor(strategy actor.Strategy) Option {
 // It may make other children of the object. But the name of a child that it stops is free
 // only when that has ended; so replace the child when you are told of its end.
 func ChildSupervisor(strategy actor.Strategy) Option {
-	return func(s *settings) {
+	return func(s *objectSettings) {
 		place := s.at()
 		place.Children = strategy
 		if s.place = place; strategy == nil {
@@ -137,19 +138,19 @@ func ChildSupervisor(strategy actor.Strategy) Option {
 // System of the process stop, poison and watch it as usual; except that a *PoisonPill or *Stop that
 // is made by hand and sent as a message is refused. LocalLifecycle refuses no requests; an
 // interceptor can.
-func LocalLifecycle() Option { return func(s *settings) { s.local = true } }
+func LocalLifecycle() Option { return func(s *objectSettings) { s.local = true } }
 
 // CallerThreads makes the object run its bodies on the goroutines of its callers where
 // it can. That is the default, unless the type has another one.
-func CallerThreads() Option { return func(s *settings) { s.thread = borrowed } }
+func CallerThreads() Option { return func(s *objectSettings) { s.thread = borrowed } }
 
 // PooledThreads makes the object run its bodies on goroutines of its system's worker pool,
 // one at a time, and never on a caller's.
-func PooledThreads() Option { return func(s *settings) { s.thread = pooled } }
+func PooledThreads() Option { return func(s *objectSettings) { s.thread = pooled } }
 
 // DedicatedThread gives the object a goroutine of its own, on which all of its bodies
 // run: the thread-per-object model in its plain form. It ends with the object.
-func DedicatedThread() Option { return func(s *settings) { s.thread = dedicated } }
+func DedicatedThread() Option { return func(s *objectSettings) { s.thread = dedicated } }
 
 // On makes the object run its bodies on the threads of the dispatcher, one at a time,
 // and never on a caller's. The dispatcher is, for example, a pool that several objects
@@ -184,7 +185,7 @@ func Dispatcher(d actor.Dispatcher) Option {
 	if turnOn(d) < 0 {
 		return wrong("Dispatcher", "is given a dispatcher with a Throughput of less than 1")
 	}
-	return func(s *settings) { s.thread, s.dispatcher = given, &d }
+	return func(s *objectSettings) { s.thread, s.dispatcher = given, &d }
 }
 
 // ByArrival makes the object take requests in the order of their arrival. That is
@@ -231,7 +232,7 @@ func ByChoice(choose func(eligible []*Candidate) int) Option {
 	return ordered(order{policy: engine.Choosing(choose), views: true})
 }
 
-func ordered(o order) Option { return func(s *settings) { s.order, s.ordered = o, true } }
+func ordered(o order) Option { return func(s *objectSettings) { s.order, s.ordered = o, true } }
 
 // FixedPolicy makes an order, such as ByLatest(), one that cannot be changed: if an option before it
 // orders requests, too, New fails with *OptionError. It is for constructors of objects to whose
@@ -240,7 +241,7 @@ func FixedPolicy(order Option) Option {
 	if order == nil {
 		return wrong("FixedPolicy", "is given nil: pass an order, such as ByArrival")
 	}
-	return func(s *settings) {
+	return func(s *objectSettings) {
 		if s.ordered {
 			wrong("an order of requests", "is given to an object that has one of its own, which is a part of what it is: leave it out")(s)
 		}
@@ -252,7 +253,7 @@ func FixedPolicy(order Option) Option {
 // guard is open; then nothing starts before it. With the default order, that of
 // arrival, it never happens at all, but at a Synchronizer. The bound must be at least 1.
 func MaxBypass(n int) Option {
-	return func(s *settings) {
+	return func(s *objectSettings) {
 		s.maxBypass = n
 		if n < 1 {
 			s.maxBypass = -1
@@ -270,12 +271,12 @@ func Bound(n int, overflow Overflow) Option {
 	case overflow < Refuse || overflow > Wait:
 		return wrong("Bound", "is not told what to do with one too many: pass Refuse, DropOldest or Wait")
 	}
-	return func(s *settings) { s.bound = mailbox.Bound{Max: n, Overflow: overflow} }
+	return func(s *objectSettings) { s.bound = mailbox.Bound{Max: n, Overflow: overflow} }
 }
 
 // NoBound lets any number of requests wait at the object. That is the default,
 // unless the type has another one. The bounds of its operations stay.
-func NoBound() Option { return func(s *settings) { s.bound = mailbox.Bound{} } }
+func NoBound() Option { return func(s *objectSettings) { s.bound = mailbox.Bound{} } }
 
 // Event is a line of an object's log: see Log.
 type Event = mailbox.Event
@@ -286,30 +287,13 @@ type Event = mailbox.Event
 // object. A request that finds the object idle is logged only if another one comes while it
 // runs, or it is inspected; add NoFastPath to see all. Several objects with one function
 // may call it at the same time.
-func Log(log func(Event)) Option { return func(s *settings) { s.log = &log } }
-
-// Recorder is told what happens at an object: see Recording.
-type Recorder = mailbox.Recorder
-
-// RecordedWait is a request that waits, and why: see Recorder.
-type RecordedWait = mailbox.RecordedWait
-
-// Recording makes the object tell a recorder what happens at it. Begin is called by New, with the
-// object's name, or that of its type if it has none, and those of its operations, and returns the
-// recorder. Such an object has no fast path. The package timeline has the option for pictures of
-// a program.
-func Recording(begin func(object string, operations []string) Recorder) Option {
-	if begin == nil {
-		return wrong("Recording", "is given nil: pass a function")
-	}
-	return func(s *settings) { s.recorder = &begin }
-}
+func Log(log func(Event)) Option { return func(s *objectSettings) { s.log = &log } }
 
 // Interceptors adds interceptors to an object. Its requests do not take the fast path,
 // nor run on the goroutines of other callers. A panic of Queue or Run fails the
 // request with a *PanicError; one of Done is logged.
 func Interceptors(interceptors ...Interceptor) Option {
-	return func(s *settings) {
+	return func(s *objectSettings) {
 		all := slices.Clone(interceptors) // the caller may change its own later
 		if s.filters != nil {
 			all = slices.Concat(*s.filters, interceptors)
@@ -321,7 +305,7 @@ func Interceptors(interceptors ...Interceptor) Option {
 // Counters makes the object count every request, including requests that find it idle,
 // and measure how long requests wait before they start; see Stats. It costs a few
 // nanoseconds for every call, and a reading of the clock for each request that waits.
-func Counters() Option { return func(s *settings) { s.counted = true } }
+func Counters() Option { return func(s *objectSettings) { s.counted = true } }
 
 // Watchdog makes the object's system log, once, every request that has waited for d,
 // with the explanation of its wait; and every body that has run for d, once it has been
@@ -331,53 +315,50 @@ func Watchdog(d time.Duration) Option {
 	if d <= 0 {
 		return wrong("Watchdog", fmt.Sprintf("is given %v: it must be positive", d))
 	}
-	return func(s *settings) { s.patience = d }
+	return func(s *objectSettings) { s.patience = d }
 }
 
-// Audited is for tests: it finds guards, functions and key functions with side effects or
-// random results. The object compares its state before and after every evaluation of a
-// guard and every body of a function. It calls each guard, and each key function of a
-// family, a second time to see whether the result is the same. A request whose guard, body
-// or key function is impure fails with an *ImpureError; if the guard is over the state, so
-// do all requests that wait for it. Audited includes CheckOpens. Such an object has no fast
-// path, and the price is that of the fingerprints. The package objecttest has the option
-// with a fingerprint for any state.
-//
-// A function that changes the state under a lock of its own is found, too: it may be
-// right, but the guards are not evaluated again.
-func Audited(a Audit) Option {
+// audited is settings.Audited.
+func audited(a settings.Audit) Option {
 	if a.Fingerprint == nil {
 		return wrong("Audited", "is given no Fingerprint: pass a function that describes the state")
 	}
-	return func(s *settings) { s.audit, s.checked = &a, true }
+	checked := audit(a)
+	return func(s *objectSettings) { s.audit, s.checked = &checked, true }
 }
 
 // CheckOpens is for tests of Opens: the object also evaluates the guards that, by the
 // declarations, no operation can have opened. Requests whose guards hold nevertheless fail
 // with an *UndeclaredError, which names the operation that opened them.
-func CheckOpens() Option { return func(s *settings) { s.checked = true } }
+func CheckOpens() Option { return func(s *objectSettings) { s.checked = true } }
 
 // NoFastPath sends every request through the scheduler, also requests that find
 // the object idle. The results are the same, but slower; tests use it.
-func NoFastPath() Option { return func(s *settings) { s.noFastPath = true } }
+func NoFastPath() Option { return func(s *objectSettings) { s.noFastPath = true } }
 
-// Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
-// As a default of a type (Type.Default) it changes the Concurrency of its objects that are
-// Synchronizers, and makes no object one, as a declaration is for every model.
-func Concurrent(change func(*Concurrency)) Option {
-	return func(s *settings) {
+// recorded is settings.Recorded.
+func recorded(begin func(object string, operations []string) engine.Recorder) Option {
+	return func(s *objectSettings) { s.recorder = &begin }
+}
+
+// concurrent is settings.Concurrent.
+func concurrent(change func(*settings.Concurrency)) Option {
+	return func(s *objectSettings) {
 		change(&s.concurrent)
 		s.concurrent.On = true
 	}
 }
 
-// Wrong is an option that fails New with an *OptionError: for packages that have options
-// of their own.
-func Wrong(option, reason string) Option { return wrong(option, reason) }
+func init() {
+	settings.Options.Concurrent = func(change func(*settings.Concurrency)) any { return concurrent(change) }
+	settings.Options.Audited = func(a settings.Audit) any { return audited(a) }
+	settings.Options.Recorded = func(begin func(object string, operations []string) engine.Recorder) any { return recorded(begin) }
+	settings.Options.Wrong = func(option, reason string) any { return wrong(option, reason) }
+}
 
 // wrong is an option that fails New.
 func wrong(option, reason string) Option {
-	return func(s *settings) {
+	return func(s *objectSettings) {
 		if s.wrong == (senseless{}) {
 			s.wrong = senseless{option, reason}
 		}

@@ -2,13 +2,14 @@ package activeobject_test
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/settings"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -17,12 +18,12 @@ type minutes struct {
 	object     string
 	operations []string
 	events     []activeobject.Event
-	waits      []activeobject.RecordedWait
+	waits      []engine.RecordedWait
 }
 
 func (m *minutes) Event(e activeobject.Event) { m.events = append(m.events, e) }
 
-func (m *minutes) Waits(all iter.Seq[*activeobject.RecordedWait]) {
+func (m *minutes) Waits(all iter.Seq[*engine.RecordedWait]) {
 	for w := range all {
 		m.waits = append(m.waits, *w)
 		break // it need not look at all
@@ -39,7 +40,7 @@ func TestARecorderIsToldOfEveryRequest(t *testing.T) {
 	var log []activeobject.Event
 	o := activeobject.Must(activeobject.New(newSystem(t), basins, &basin{}, activeobject.Name("tub"),
 		activeobject.Log(func(e activeobject.Event) { log = append(log, e) }),
-		activeobject.Recording(func(object string, operations []string) activeobject.Recorder {
+		settings.Recorded[activeobject.Option](func(object string, operations []string) engine.Recorder {
 			m.object, m.operations = object, operations
 			return &m
 		})))
@@ -65,11 +66,4 @@ func TestARecorderIsToldOfEveryRequest(t *testing.T) {
 		closed = closed || w.Op == 1 && w.Reason.Cause == mailbox.GuardFalse && w.Reason.Guard == "enough"
 	}
 	require.True(t, closed, "%+v", m.waits)
-}
-
-func TestARecorderIsNeeded(t *testing.T) {
-	_, err := activeobject.New(newSystem(t), activeobject.NewType[basin]("basin"), &basin{}, activeobject.Recording(nil))
-	var wrong *activeobject.OptionError
-	require.True(t, errors.As(err, &wrong))
-	require.Equal(t, "Recording", wrong.Option)
 }

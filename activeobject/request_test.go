@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/synchronizer"
 )
 
 // plainActor makes an actor that is stopped when the test ends.
@@ -376,7 +377,7 @@ func TestResultsThatAreNeverAwaitedCostNothingLasting(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *scene) {
 		options := []activeobject.Option{activeobject.Bound(8, activeobject.Refuse)}
 		if s.parallel() { // or it has a goroutine for each
-			options = append(options, activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit = 8 }))
+			options = append(options, synchronizer.Limit(8))
 		}
 		o := newObject(t, s, ts.Type, &dam{}, options...)
 		pid := o.PID()

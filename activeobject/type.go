@@ -32,7 +32,7 @@ type Type[T any] struct {
 	hidden undeclared[T]
 	count  atomic.Uint64 // objects so far
 
-	defaults settings
+	defaults objectSettings
 	own      bool                     // the defaults are not those of the base
 	taken    map[string]*operation[T] // inherited operations that In has returned
 	stronger []strengthening[T]
@@ -191,7 +191,7 @@ func (t *Type[T]) String() string { return t.name }
 // It panics if the type is sealed, an option is nil, or one of them is Name,
 // since no two objects have the same name.
 func (t *Type[T]) Default(options ...Option) *Type[T] {
-	var s settings
+	var s objectSettings
 	for i, o := range options {
 		if o == nil {
 			panic(fmt.Sprintf("activeobject: default option %d of type %q is nil: pass options such as ByRotation()", i+1, t.name))
@@ -317,7 +317,7 @@ type objectConfig struct {
 	engine engine.Config
 
 	filters    []Interceptor // nil if there are none
-	audit      *Audit        // nil if guards and functions are trusted
+	audit      *audit        // nil if guards and functions are trusted
 	around     bool          // there is something around bodies, or may be
 	footprints bool          // requests take up something of the conflict table's scopes
 	fits       bool          // there are filters, or footprints
@@ -329,7 +329,7 @@ func (c *objectConfig) rule(op int) *mailbox.Operation { return &c.engine.Rules.
 
 // configOf returns the configuration of objects with the given settings in a system. Those
 // with the type's defaults share it, unless each has a goroutine of its own.
-func (t *Type[T]) configOf(system *actor.System, s *settings, version *[]Option) *objectConfig {
+func (t *Type[T]) configOf(system *actor.System, s *objectSettings, version *[]Option) *objectConfig {
 	defaults := t.settingsIn(system, version)
 	defaults.place = nil // the one thing here that is each object's own
 	defaults.concurrent.On = s.concurrent.On
@@ -346,7 +346,7 @@ type shared struct {
 	version    *[]Option // of the defaults of the system
 }
 
-func (t *Type[T]) newConfig(system *actor.System, s *settings) *objectConfig {
+func (t *Type[T]) newConfig(system *actor.System, s *objectSettings) *objectConfig {
 	rules := t.rules
 	if s.order.policy != nil || s.maxBypass != 0 || s.log != nil || s.bound != (mailbox.Bound{}) || s.checked || s.counted || s.concurrent.On {
 		changed := *rules

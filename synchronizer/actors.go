@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/settings"
 )
 
 // Actors makes each request run in one of n worker actors: children of the object's actor,
@@ -29,15 +30,15 @@ import (
 // activeobject.ChildSupervisor), but they do not fail.
 func Actors(n int) activeobject.Option {
 	if n < 1 {
-		return activeobject.Wrong("Actors", "is less than 1")
+		return settings.Wrong[activeobject.Option]("Actors", "is less than 1")
 	}
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Threads, c.Crew = nil, actors(n) })
+	return settings.Concurrent[activeobject.Option](func(c *settings.Concurrency) { c.Threads, c.Workers = nil, actors(n) })
 }
 
 // actors is how many worker actors an object is to have.
 type actors int
 
-// Threads implements activeobject.Crew.
+// Threads implements settings.Workers.
 func (n actors) Threads(system *actor.System, object actor.Spawner) engine.Threads {
 	return &workerActors{Pool: Pool{size: int(n)}, system: system, object: object, running: map[actor.Task]*worker{}}
 }

@@ -28,10 +28,10 @@
 //
 // Which operations conflict is what the conflict table says (guards.Table). Without one,
 // the declaration does: functions are compatible with functions, and everything else
-// excludes. Type.Conflicts returns that table, to be changed; guards.Free is one without
+// excludes. Type.Conflicts returns that table, to be changed; guards.NewTable is one without
 // conflicts, to which they are added, as in the text:
 //
-//	table := guards.Free(accounts.Operations()...).
+//	table := guards.NewTable(accounts.Operations()...).
 //		Exclusive(deposit, withdraw).
 //		Conflict(balance, deposit, withdraw)
 //

@@ -1,6 +1,9 @@
 package synchronizer
 
-import "github.com/sluice-go/sluice/activeobject"
+import (
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/internal/settings"
+)
 
 // Monitor makes the object one of the thread-per-request model: each request gets its thread
 // when it arrives, and keeps it while it waits for its guard, or for what it conflicts with,
@@ -21,5 +24,5 @@ import "github.com/sluice-go/sluice/activeobject"
 // poison, waits for threads as long as other objects have some; if all of them belong to requests
 // that wait at the object itself, nothing can start any more.)
 func Monitor() activeobject.Option {
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.OnArrival = true })
+	return settings.Concurrent[activeobject.Option](func(c *settings.Concurrency) { c.OnArrival = true })
 }

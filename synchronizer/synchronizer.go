@@ -5,6 +5,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/settings"
 )
 
 // New is activeobject.New with Callers, unless another option or the type has other threads: an
@@ -22,15 +23,15 @@ func NewFrom[T any](system *actor.System, t *activeobject.Type[T], factory func(
 }
 
 func synchronized(options []activeobject.Option) []activeobject.Option {
-	return append(options[:len(options):len(options)], activeobject.Concurrent(func(*activeobject.Concurrency) {}))
+	return append(options[:len(options):len(options)], settings.Concurrent[activeobject.Option](func(*settings.Concurrency) {}))
 }
 
 // Conflicts gives the object a conflict table of its own; or, through Type.Default, all
 // objects of a type. The table is of the type's operations, in their order, as in
-// Type.Conflicts and in guards.Free(t.Operations()...). What is not declared (Object.Do and
+// Type.Conflicts and in guards.NewTable(t.Operations()...). What is not declared (Object.Do and
 // View) goes by the default: Do conflicts with everything, View with all but functions.
 func Conflicts(table guards.Table) activeobject.Option {
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Table = &table })
+	return settings.Concurrent[activeobject.Option](func(c *settings.Concurrency) { c.Table = &table })
 }
 
 // Reentrant admits a call that comes back to an object from inside of which it is made,
@@ -39,7 +40,7 @@ func Conflicts(table guards.Table) activeobject.Option {
 // is refused (*activeobject.DeadlockError, which names the chain). An object with the option
 // considers the requests that wait one by one.
 func Reentrant() activeobject.Option {
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Reentrant = true })
+	return settings.Concurrent[activeobject.Option](func(c *settings.Concurrency) { c.Reentrant = true })
 }
 
 // AllCompatible makes the object start every request whose guard holds and that conflicts with
@@ -51,7 +52,7 @@ func Reentrant() activeobject.Option {
 // Among the requests that could start the policy decides as ever, and a Try is considered last.
 // Where only the head of an operation's line is considered, the others stay behind it.
 func AllCompatible() activeobject.Option {
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.AllCompatible = true })
+	return settings.Concurrent[activeobject.Option](func(c *settings.Concurrency) { c.AllCompatible = true })
 }
 
 // Callers makes each request run on the goroutine of the caller that waits for it; or, if its
@@ -63,17 +64,17 @@ func Callers() activeobject.Option { return threads(nil) }
 // Goroutines makes each request run on a goroutine of its own.
 func Goroutines() activeobject.Option { return threads(spawned{}) }
 
-// On makes each request run on a thread of the pool, when there is one: until then it
+// Workers makes each request run on a thread of the pool, when there is one: until then it
 // waits, and can be withdrawn. A nil pool fails New with *activeobject.OptionError.
 func Workers(p *Pool) activeobject.Option {
 	if p == nil {
-		return activeobject.Wrong("Workers", "is given nil: pass a pool")
+		return settings.Wrong[activeobject.Option]("Workers", "is given nil: pass a pool")
 	}
 	return threads(p)
 }
 
 func threads(t engine.Threads) activeobject.Option {
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Threads, c.Crew = t, nil })
+	return settings.Concurrent[activeobject.Option](func(c *settings.Concurrency) { c.Threads, c.Workers = t, nil })
 }
 
 // Limit lets no more than n requests run at once, those not counted that wait for other
@@ -87,9 +88,9 @@ func HardLimit(n int) activeobject.Option { return limit(n, true) }
 
 func limit(n int, hard bool) activeobject.Option {
 	if n < 1 {
-		return activeobject.Wrong("Limit", "is less than 1")
+		return settings.Wrong[activeobject.Option]("Limit", "is less than 1")
 	}
-	return activeobject.Concurrent(func(c *activeobject.Concurrency) { c.Limit, c.Hard = n, hard })
+	return settings.Concurrent[activeobject.Option](func(c *settings.Concurrency) { c.Limit, c.Hard = n, hard })
 }
 
 // spawned gives every request a new goroutine.

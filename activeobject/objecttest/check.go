@@ -7,6 +7,7 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/internal/settings"
 )
 
 // Checked is an option of objects that finds out, at every request, whether guards
@@ -20,7 +21,7 @@ import (
 func Checked(t testing.TB, ignore ...any) activeobject.Option {
 	log := &testLog{t: t}
 	t.Cleanup(log.end)
-	return activeobject.Audited(activeobject.Audit{
+	return settings.Audited[activeobject.Option](settings.Audit{
 		Fingerprint: func(state any) string { return Dump(state, ignore...) },
 		Diff:        diff,
 		Report:      func(e error) { log.errorf("%v", e) },

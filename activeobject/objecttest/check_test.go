@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/objecttest"
 	"github.com/sluice-go/sluice/guards"
+	"github.com/sluice-go/sluice/internal/settings"
 )
 
 // Ledger has operations that are not what they are declared to be.
@@ -148,10 +149,10 @@ func TestACheckedObjectFindsOpeningsThatAreNotDeclared(t *testing.T) {
 }
 
 func TestAnAuditNeedsAFingerprint(t *testing.T) {
-	_, err := activeobject.New(objecttest.NewSystem(t), tanks, &Tank{}, activeobject.Audited(activeobject.Audit{}))
+	_, err := activeobject.New(objecttest.NewSystem(t), tanks, &Tank{}, settings.Audited[activeobject.Option](settings.Audit{}))
 	require.ErrorAs(t, err, new(*activeobject.OptionError))
 
-	tank := newTank(t, activeobject.Audited(activeobject.Audit{Fingerprint: func(s any) string { return time.Duration(s.(*Tank).level).String() }}))
+	tank := newTank(t, settings.Audited[activeobject.Option](settings.Audit{Fingerprint: func(s any) string { return time.Duration(s.(*Tank).level).String() }}))
 	err = tank.View(background, func(t *Tank) error { t.level = 1; return nil })
 	require.ErrorContains(t, err, "before: 0s\nafter: 1ns")
 }

@@ -14,19 +14,19 @@ import (
 )
 
 // Option adjusts what NewSystem makes.
-type Option func(*settings)
+type Option func(*systemSettings)
 
-type settings struct {
+type systemSettings struct {
 	waiting bool
 	actor   []actor.Option
 }
 
 // AllowWaiting says that requests may still wait when the test ends.
-func AllowWaiting() Option { return func(s *settings) { s.waiting = true } }
+func AllowWaiting() Option { return func(s *systemSettings) { s.waiting = true } }
 
 // With passes options to actor.NewSystem.
 func With(options ...actor.Option) Option {
-	return func(s *settings) { s.actor = append(s.actor, options...) }
+	return func(s *systemSettings) { s.actor = append(s.actor, options...) }
 }
 
 // NewSystem returns a system for the test, which logs to the test's log and is closed
@@ -37,7 +37,7 @@ func With(options ...actor.Option) Option {
 // fails if the system cannot be closed since a body does not return, after as long as
 // Idle would wait.
 func NewSystem(t testing.TB, options ...Option) *actor.System {
-	var s settings
+	var s systemSettings
 	for _, o := range options {
 		o(&s)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/settings"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -25,7 +27,7 @@ func New() *Recording { return &Recording{begun: time.Now()} }
 
 // Option has an object recorded. It may be given to several objects.
 func (r *Recording) Option() activeobject.Option {
-	return activeobject.Recording(func(name string, operations []string) activeobject.Recorder {
+	return settings.Recorded[activeobject.Option](func(name string, operations []string) engine.Recorder {
 		return r.add(name, operations)
 	})
 }
@@ -90,7 +92,7 @@ type wait struct {
 
 func (o *object) now() int64 { return int64(time.Since(o.begun)) }
 
-// Event implements activeobject.Recorder.
+// Event implements engine.Recorder.
 func (o *object) Event(e mailbox.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,8 +108,8 @@ func (o *object) Event(e mailbox.Event) {
 	o.events = append(o.events, event{e, o.now()})
 }
 
-// Waits implements activeobject.Recorder.
-func (o *object) Waits(all iter.Seq[*activeobject.RecordedWait]) {
+// Waits implements engine.Recorder.
+func (o *object) Waits(all iter.Seq[*engine.RecordedWait]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.full {
@@ -144,7 +146,7 @@ func (o *object) forget(at int64) {
 }
 
 // same reports whether a request still waits for the same.
-func (w *wait) same(now *activeobject.RecordedWait) bool {
+func (w *wait) same(now *engine.RecordedWait) bool {
 	a, b := &w.reason, &now.Reason
 	return a.Cause == b.Cause && a.Guard == b.Guard && a.Behind == b.Behind && w.thread == now.Thread && slices.Equal(w.forThem, now.For)
 }

@@ -15,10 +15,10 @@ type extras struct {
 	waits []mailbox.Histogram // per operation, if it measures; guarded by mu
 	timer *time.Timer         // for the next look of the watchdog, if there is one; guarded by mu
 
-	observers  []*observer      // guarded by mu
-	recorder   mailbox.Recorder // or nil; guarded by mu
-	suspension *suspension      // why nothing starts, or nil; guarded by mu
-	parallel   *parallelState   // of a parallel object; guarded by mu
+	observers  []*observer    // guarded by mu
+	recorder   Recorder       // or nil; guarded by mu
+	suspension *suspension    // why nothing starts, or nil; guarded by mu
+	parallel   *parallelState // of a parallel object; guarded by mu
 }
 
 // special returns the object's extras, and makes them first if it has none. The caller holds mu.
