@@ -250,12 +250,13 @@ func TestTable(t *testing.T) {
 // of one screen, without colours as it is no terminal.
 func TestOneScreen(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), strings.Fields("-duration 30ms"), &stdout, &stderr); code != exitOK {
+	if code := run(t.Context(), strings.Fields("-duration 90ms"), &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
 	text := strings.TrimRight(stdout.String(), "\n")
 	lines := strings.Split(text, "\n")
-	if len(lines) > 40 || strings.Contains(text, "\x1b") {
+	// A machine that has other things to do may end no call of a model: that takes a line more.
+	if len(lines) > 40+strings.Count(text, "see below") || strings.Contains(text, "\x1b") {
 		t.Errorf("%d lines, colours: %t:\n%s", len(lines), strings.Contains(text, "\x1b"), text)
 	}
 	for _, line := range lines {
@@ -269,7 +270,7 @@ func TestOneScreen(t *testing.T) {
 		}
 	}
 	for _, f := range model.Families {
-		if n := strings.Count(text, string(f.Name)); n != 2*len(workload.Default) {
+		if n := strings.Count(text, string(f.Name)); n < len(workload.Default) || n > 2*len(workload.Default) {
 			t.Errorf("%s is there %d times:\n%s", f.Name, n, text)
 		}
 	}

@@ -15,7 +15,8 @@
 //   - a model says how it is made from its declaration, and how it is called (model.Model);
 //   - a workload says what its callers ask of it (workload.Workload);
 //   - a run lets so many callers do that for some time (measure.Tally), and may note
-//     the way of each request (trace.Log).
+//     the way of each request (trace.Log), and what it waited for (the package timeline
+//     below activeobject, which does that for any program).
 package main
 
 import (
