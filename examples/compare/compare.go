@@ -56,11 +56,14 @@ func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 		if s.verbose {
 			p.clear()
 			result.Table(text)
+		}
+		if s.verbose || s.sweep && s.html == "" {
+			p.clear()
 			result.Sweep(text)
 		}
 	}
 	p.clear()
-	if s.verbose {
+	if s.verbose || s.sweep && s.html == "" {
 		fmt.Fprintln(text)
 	}
 	r.Matrix(text, colored(stdout))

@@ -146,11 +146,11 @@ func (w *Workload) Details() string {
 // Sweep writes the throughputs over callers and over shares of reads, if they were
 // measured.
 func (w *Workload) Sweep(to io.Writer) {
-	sweep(to, "ops/s by number of callers", w.ByCallers, func(x float64) string { return fmt.Sprintf("%.0f", x) })
+	sweep(to, w.Name+": ops/s by number of callers", w.ByCallers, func(x float64) string { return fmt.Sprintf("%.0f", x) })
 	if !w.Reads && len(w.ByCallers) > 0 {
 		fmt.Fprintln(to, "\n  There is no share of reads to vary.")
 	}
-	sweep(to, "ops/s by share of reads", w.ByReads, func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) })
+	sweep(to, w.Name+": ops/s by share of reads", w.ByReads, func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) })
 }
 
 func sweep(to io.Writer, title string, points []Point, text func(float64) string) {
@@ -180,13 +180,13 @@ func sweep(to io.Writer, title string, points []Point, text func(float64) string
 	}
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(to, "\n  %s\n", title)
-	fmt.Fprintf(t, "  %-12s\t", "model")
+	fmt.Fprintf(t, "  %-15s\t", "model")
 	for _, x := range xs {
 		fmt.Fprintf(t, "%s\t", text(x))
 	}
 	fmt.Fprintln(t)
 	for _, m := range models {
-		fmt.Fprintf(t, "  %-12s\t", m)
+		fmt.Fprintf(t, "  %-15s\t", m)
 		for _, x := range xs {
 			fmt.Fprintf(t, "%s\t", cells[m][x])
 		}
