@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/mailbox"
 )
 
-// Errors of requests. See the package mailbox for what each means.
+// The errors of requests, as the package mailbox describes them.
 type (
 	StoppedError  = mailbox.StoppedError
 	RefusedError  = mailbox.RefusedError

@@ -42,6 +42,24 @@ type Object[T any] struct {
 	watch func(*T) bool // the guard of the only operation with waiting requests, if it is plain
 }
 
+// AnyObject is an *Object of whatever state: what a program can do with an object without naming
+// the type of its state. The ready-made objects return one, and System.Objects of the package actor
+// yields values that are one. That only an *Object implements it allows it to grow. Its methods are
+// those of Object, where it says what they do and what they fail with.
+type AnyObject interface {
+	actor.Object
+	// SpawnNamed makes an actor a child of the object's, so that an object can be a Parent.
+	actor.Spawner
+	// Observe has f told the load of the object, now and after every change.
+	Observe(f func(Load) (enough bool)) (stop func())
+	// Bound returns how many requests may wait, and what becomes of one too many.
+	Bound() (n int, overflow Overflow, bounded bool)
+	// Dispatcher returns whose threads run the bodies.
+	Dispatcher() actor.Dispatcher
+	// SetPriority changes the priority of a waiting request.
+	SetPriority(arrival uint64, priority int) error
+}
+
 // objectHeader is the part of an object that does not depend on the type of its state. Its methods, and
 // those of operationInfo, are compiled once, and not for every operation again.
 type objectHeader struct {

@@ -152,7 +152,7 @@ func PooledThreads() Option { return func(s *objectSettings) { s.thread = pooled
 // run: the thread-per-object model in its plain form. It ends with the object.
 func DedicatedThread() Option { return func(s *objectSettings) { s.thread = dedicated } }
 
-// On makes the object run its bodies on the threads of the dispatcher, one at a time,
+// Dispatcher makes the object run its bodies on the threads of the dispatcher, one at a time,
 // and never on a caller's. The dispatcher is, for example, a pool that several objects
 // share, a thread with a context of its own, or a test that runs the tasks by hand. It
 // belongs to the caller, which keeps it alive until the object has ended: the object's

@@ -99,7 +99,7 @@ type Object interface {
 // Option adjusts a System.
 type Option func(*System)
 
-// On makes the objects of the system actors of an existing protoactor system,
+// Actors makes the objects of the system actors of an existing protoactor system,
 // which goes on when the Sluice system is closed. NewSystem adds a resolver of
 // addresses to it, for which protoactor has no lock; so the first Sluice system on it
 // must be made before any goroutine sends to other machines. With nil the system has one of its own,
@@ -108,7 +108,7 @@ func Actors(actors *proto.ActorSystem) Option {
 	return func(s *System) { s.actors, s.foreign = actors, actors != nil }
 }
 
-// WithLogger sets where the system logs; the default, also for nil, is slog.Default().
+// Logger sets where the system logs; the default, also for nil, is slog.Default().
 // It logs panics of code that is not its own at ERROR, with the stack, and what
 // supervisors decide at WARN; both with the attributes object, operation and request. A
 // worker calls the handler, which may block or call objects: see Close.

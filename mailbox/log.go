@@ -18,27 +18,27 @@ type Event struct {
 type EventKind uint8
 
 const (
-	// Arrived: the request came.
+	// Arrived says: the request came.
 	Arrived EventKind = iota
-	// Evaluated: the guard was evaluated.
+	// Evaluated says: the guard was evaluated.
 	Evaluated
-	// Started: the request runs from now on.
+	// Started says: the request runs from now on.
 	Started
-	// Ended: it runs no more, or was declined.
+	// Ended says: it runs no more, or was declined.
 	Ended
-	// Abandoned: it had not begun, and never will.
+	// Abandoned says: it had not begun, and never will.
 	Abandoned
-	// Withdrawn: it left its queue without having run.
+	// Withdrawn says: it left its queue without having run.
 	Withdrawn
-	// Failing: it left its queue, and is to fail.
+	// Failing says: it left its queue, and is to fail.
 	Failing
-	// Reranked: it was given another rank.
+	// Reranked says: it was given another rank.
 	Reranked
-	// Held: nothing starts until the object is freed.
+	// Held says: nothing starts until the object is freed.
 	Held
-	// Freed: requests may start again.
+	// Freed says: requests may start again.
 	Freed
-	// Lapsed: no result of a guard stands any more, as time has passed.
+	// Lapsed says: no result of a guard stands any more, as time has passed.
 	Lapsed
 )
 

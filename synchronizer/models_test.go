@@ -2,6 +2,7 @@ package synchronizer_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -33,14 +34,26 @@ func (v viewed[T]) View(ctx context.Context, f func()) error {
 	return v.Object.View(ctx, func(*T) error { f(); return nil })
 }
 
+// private is an object whose state only its package can name.
+type private struct{ activeobject.AnyObject }
+
+// View calls the method of that name, which takes a function of the state.
+func (p private) View(ctx context.Context, f func()) error {
+	view := reflect.ValueOf(p.AnyObject).MethodByName("View")
+	body := reflect.MakeFunc(view.Type().In(1), func([]reflect.Value) []reflect.Value {
+		f()
+		return []reflect.Value{reflect.Zero(reflect.TypeFor[error]())}
+	})
+	err, _ := view.Call([]reflect.Value{reflect.ValueOf(ctx), body})[0].Interface().(error)
+	return err
+}
+
 // view makes the result of a constructor a readyMade.
-func view[T any](o interface {
-	Object() *activeobject.Object[T]
-}, err error) (readyMade, error) {
+func view(o interface{ Object() activeobject.AnyObject }, err error) (readyMade, error) {
 	if err != nil {
 		return nil, err
 	}
-	return viewed[T]{o.Object()}, nil
+	return private{o.Object()}, nil
 }
 
 // readyMades are the constructors of all ready-made objects.
@@ -219,7 +232,7 @@ func TestARestartedReadyMadeObjectServesThoseThatWait(t *testing.T) {
 		o, err := semaphore.New(s, 1, supervised)
 		require.NoError(t, err)
 		require.NoError(t, o.Acquire(ctx, 1))
-		next := o.SendAcquire(ctx, 1)
+		next := o.Acquires().Send(ctx, 1)
 		restart(t, s, o.Object())
 		_, err = next.Await(ctx)
 		require.NoError(t, err)
@@ -229,7 +242,7 @@ func TestARestartedReadyMadeObjectServesThoseThatWait(t *testing.T) {
 		o, err := barrier.NewCyclic(s, 2, supervised)
 		require.NoError(t, err)
 		for range 3 { // so that the counts are not those of a new one
-			first := o.SendAwait(ctx)
+			first := o.Awaits().Send(ctx, nil)
 			restart(t, s, o.Object())
 			require.NoError(t, o.Await(ctx))
 			_, err = first.Await(ctx)
@@ -244,7 +257,7 @@ func TestARestartedReadyMadeObjectServesThoseThatWait(t *testing.T) {
 			_, err := o.Arrive()
 			require.NoError(t, err)
 		}
-		end := o.SendAwaitPhase(ctx, 3)
+		end := o.Awaits().Send(ctx, 3)
 		restart(t, s, o.Object())
 		phase, err := o.ArriveAndAwait(ctx)
 		require.NoError(t, err)
@@ -257,7 +270,7 @@ func TestARestartedReadyMadeObjectServesThoseThatWait(t *testing.T) {
 		o, err := buffer.NewBounded[string](s, 1, supervised)
 		require.NoError(t, err)
 		require.NoError(t, o.Put(ctx, "lost"))
-		next := o.SendPut(ctx, "next")
+		next := o.Puts().Send(ctx, "next")
 		restart(t, s, o.Object())
 		_, err = next.Await(ctx)
 		require.NoError(t, err)

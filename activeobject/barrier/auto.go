@@ -7,6 +7,53 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
+// auto is the state; what is said of that of a Squad holds here as well.
+type auto struct {
+	activeobject.Queues
+	trigger int
+	open    bool
+	gone    int // through the open gate
+}
+
+// HerdIsHere is the guard of the leader, which opens the gate.
+func (a *auto) HerdIsHere() bool { return !a.open && a.Waiting(autoWaitForLeader) >= a.trigger }
+
+// WaitForHerd opens the gate, and stays to close it.
+func (a *auto) WaitForHerd() (int, error) {
+	a.open = true
+	return autoClose.Requeue(closing{}, activeobject.Commit)
+}
+
+// Open is the guard of the herd.
+func (a *auto) Open() bool { return a.open }
+
+// GoThrough is what each of the herd does.
+func (a *auto) GoThrough() { a.gone++ }
+
+// HerdGone is the guard of the leader, which closes the gate.
+func (a *auto) HerdGone() bool { return a.Waiting(autoWaitForLeader) == 0 }
+
+// Close returns how many have gone through.
+func (a *auto) Close(closing) (gone int, err error) {
+	gone = a.gone
+	a.open, a.gone = false, 0
+	return gone, nil
+}
+
+var (
+	autos             = activeobject.NewType[auto]("automatic squad lock")
+	autoWaitForLeader = activeobject.Entry(autos, "wait for leader", activeobject.Plain((*auto).GoThrough)).When("leader has come", (*auto).Open)
+
+	// Their guards and bodies name other operations.
+	autoWaitForHerd *activeobject.Operation[auto, none, int]
+	autoClose       *activeobject.Operation[auto, closing, int]
+)
+
+func init() {
+	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.ResultError((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
+	autoClose = activeobject.Entry(autos, "close", (*auto).Close).WhenWaiting("herd has gone", (*auto).HerdGone)
+}
+
 // Auto is a Squad whose leader has nothing to do between the gathering of the herd and
 // its going: WaitForHerd does both, in one step.
 type Auto struct{ o *activeobject.Object[auto] }
@@ -35,22 +82,11 @@ func (a *Auto) WaitForLeader(ctx context.Context) error {
 	return err
 }
 
-// TryWaitForLeader is WaitForLeader without waiting. Only those that wait are of the herd, so
-// it fails with an error that matches activeobject.ErrRefused, and says what is waited for.
-func (a *Auto) TryWaitForLeader(ctx context.Context) error {
-	_, err := autoWaitForLeader.Try(ctx, a.o, nil)
-	return err
-}
-
-// SendWaitForLeader is WaitForLeader as a future.
-func (a *Auto) SendWaitForLeader(ctx context.Context) activeobject.Future[none] {
-	return autoWaitForLeader.Send(ctx, a.o, nil)
-}
-
-// WaitForLeaderCase is WaitForLeader as a case for activeobject.Select. As long as the
-// Select waits, its caller is one of the herd.
-func (a *Auto) WaitForLeaderCase() *activeobject.Case[none] {
-	return autoWaitForLeader.Case(a.o, nil)
+// WaitsForLeader returns WaitForLeader, bound to the lock. Only requests that wait are of the herd:
+// a Try never is, and fails with an error that matches activeobject.ErrRefused; a case is, as long as
+// its Select waits.
+func (a *Auto) WaitsForLeader() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(autoWaitForLeader, a.o)
 }
 
 // WaitForHerd is for the leader: it waits until enough of the herd wait for it, lets go
@@ -59,71 +95,13 @@ func (a *Auto) WaitForHerd(ctx context.Context) (int, error) {
 	return autoWaitForHerd.Call(ctx, a.o, nil)
 }
 
-// TryWaitForHerd is WaitForHerd if the herd has gathered; else it fails with an error
-// that matches activeobject.ErrRefused.
-func (a *Auto) TryWaitForHerd(ctx context.Context) (int, error) {
-	return autoWaitForHerd.Try(ctx, a.o, nil)
-}
-
-// SendWaitForHerd is WaitForHerd as a future.
-func (a *Auto) SendWaitForHerd(ctx context.Context) activeobject.Future[int] {
-	return autoWaitForHerd.Send(ctx, a.o, nil)
-}
-
-// WaitForHerdCase is WaitForHerd as a case for activeobject.Select.
-func (a *Auto) WaitForHerdCase() *activeobject.Case[int] {
-	return autoWaitForHerd.Case(a.o, nil)
+// WaitsForHerd returns WaitForHerd, bound to the lock.
+func (a *Auto) WaitsForHerd() activeobject.LocalProxy[activeobject.None, int] {
+	return activeobject.At(autoWaitForHerd, a.o)
 }
 
 // Gathered returns how many of the herd wait. It does not wait for anything.
 func (a *Auto) Gathered() int { return autoWaitForLeader.Waiting(a.o) }
 
 // Object returns the shared object, to explain, observe, address or stop it.
-func (a *Auto) Object() *activeobject.Object[auto] { return a.o }
-
-// auto is the state; what is said of that of a Squad holds here as well.
-type auto struct {
-	activeobject.Queues
-	trigger int
-	open    bool
-	gone    int // through the open gate
-}
-
-// HerdIsHere is the guard of the leader, who opens the gate.
-func (a *auto) HerdIsHere() bool { return !a.open && a.Waiting(autoWaitForLeader) >= a.trigger }
-
-// WaitForHerd opens the gate, and stays to close it.
-func (a *auto) WaitForHerd() (int, error) {
-	a.open = true
-	return autoClose.Requeue(closing{}, activeobject.Commit)
-}
-
-// Open is the guard of the herd.
-func (a *auto) Open() bool { return a.open }
-
-// GoThrough is what each of the herd does.
-func (a *auto) GoThrough() { a.gone++ }
-
-// HerdGone is the guard of the leader, who closes the gate.
-func (a *auto) HerdGone() bool { return a.Waiting(autoWaitForLeader) == 0 }
-
-// Close returns how many have gone through.
-func (a *auto) Close(closing) (gone int, err error) {
-	gone = a.gone
-	a.open, a.gone = false, 0
-	return gone, nil
-}
-
-var (
-	autos             = activeobject.NewType[auto]("automatic squad lock")
-	autoWaitForLeader = activeobject.Entry(autos, "wait for leader", activeobject.Plain((*auto).GoThrough)).When("leader has come", (*auto).Open)
-
-	// Their guards and bodies name other operations.
-	autoWaitForHerd *activeobject.Operation[auto, none, int]
-	autoClose       *activeobject.Operation[auto, closing, int]
-)
-
-func init() {
-	autoWaitForHerd = activeobject.Entry(autos, "wait for herd", activeobject.ResultError((*auto).WaitForHerd)).WhenWaiting("herd is here", (*auto).HerdIsHere)
-	autoClose = activeobject.Entry(autos, "close", (*auto).Close).WhenWaiting("herd has gone", (*auto).HerdGone)
-}
+func (a *Auto) Object() activeobject.AnyObject { return a.o }

@@ -30,7 +30,7 @@ func TestACyclicBarrierHasRoomForAllOfItsParties(t *testing.T) {
 			if busy {
 				release = braked(b.o)
 			}
-			last := b.SendAwait(background)
+			last := b.Awaits().Send(background, nil)
 			release()
 			for _, c := range []<-chan error{first, second} {
 				require.NoError(t, soon(t, c))

@@ -90,7 +90,7 @@ func TestTheOnlyOneThatWaitsBreaksTheRoundAsWell(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		b, err := NewCyclic(system, 2, options...)
 		require.NoError(t, err)
-		f := b.SendAwait(background)
+		f := b.Awaits().Send(background, nil)
 		objecttest.Waiting(t, b.o, cyclicAwait, 1)
 		require.True(t, f.Withdraw())
 		is, err := b.Broken()
@@ -106,7 +106,7 @@ func TestAContextThatHasEndedNeverArrives(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
 	cancel()
 	require.Equal(t, never, outcomeOf(b.Await(ended)))
-	f := b.SendAwait(background)
+	f := b.Awaits().Send(background, nil)
 	require.Equal(t, never, outcomeOf(b.Await(ended)))
 	require.NoError(t, b.Await(background))
 	_, o := result(t, f)
@@ -119,14 +119,14 @@ func TestAResetFailsThoseThatWait(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.Reset(), "nobody minds")
 		for range 3 {
-			f, g := b.SendAwait(background), b.SendAwait(background)
+			f, g := b.Awaits().Send(background, nil), b.Awaits().Send(background, nil)
 			objecttest.Waiting(t, b.o, cyclicAwait, 2)
 			require.NoError(t, b.Reset())
 			for _, one := range []activeobject.Future[none]{f, g} {
 				_, o := result(t, one)
 				require.Equal(t, reset, o)
 			}
-			f, g = b.SendAwait(background), b.SendAwait(background)
+			f, g = b.Awaits().Send(background, nil), b.Awaits().Send(background, nil)
 			require.NoError(t, b.Await(background))
 			for _, one := range []activeobject.Future[none]{f, g} {
 				_, o := result(t, one)
@@ -160,7 +160,7 @@ func TestTheActionOfALastPartyCanBreakTheRound(t *testing.T) {
 			{"works", func() error { return nil }, func(err error) { require.NoError(t, err) }, ""},
 		} {
 			act = c.act
-			f := b.SendAwait(background)
+			f := b.Awaits().Send(background, nil)
 			objecttest.Waiting(t, b.o, cyclicAwait, 1)
 			c.last(b.Await(background))
 			_, o := result(t, f)
@@ -180,7 +180,7 @@ func TestTheActionOfALastPartyCanBreakTheRound(t *testing.T) {
 func TestAnActionThatEndsItsGoroutineBreaksTheRound(t *testing.T) {
 	b, err := NewCyclicAction(objecttest.NewSystem(t), 2, func(context.Context) error { runtime.Goexit(); return nil })
 	require.NoError(t, err)
-	f := b.SendAwait(background)
+	f := b.Awaits().Send(background, nil)
 	objecttest.Waiting(t, b.o, cyclicAwait, 1)
 	var last sync.WaitGroup
 	last.Go(func() { b.Await(background) })
@@ -212,12 +212,12 @@ func TestOnceTheActionHasBegunTheRoundIsComplete(t *testing.T) {
 			return nil
 		}, options)
 		require.NoError(t, err)
-		f, g := b.SendAwait(background), b.SendAwait(background)
+		f, g := b.Awaits().Send(background, nil), b.Awaits().Send(background, nil)
 		objecttest.Waiting(t, b.o, cyclicAwait, 2)
 		last := calling(func() error { return b.Await(background) })
 		<-acting
 		require.True(t, f.Withdraw())
-		next := b.SendAwait(background) // of the next round
+		next := b.Awaits().Send(background, nil) // of the next round
 		goOn <- struct{}{}
 		require.NoError(t, soon(t, last))
 		_, o := result(t, g)
@@ -241,7 +241,7 @@ func TestAPartyThatLeavesBeforeTheActionBeginsBreaksTheRound(t *testing.T) {
 	b, err := NewCyclicAction(objecttest.NewSystem(t), 2, func(context.Context) error { acted = true; return nil }, activeobject.Dispatcher(stepper))
 	require.NoError(t, err)
 	for who, fails := range []outcome{never, left} {
-		both := []activeobject.Future[none]{b.SendAwait(background), b.SendAwait(background)}
+		both := []activeobject.Future[none]{b.Awaits().Send(background, nil), b.Awaits().Send(background, nil)}
 		for cyclicAct.Waiting(b.o) == 0 {
 			require.True(t, stepper.Step())
 		}
@@ -252,7 +252,7 @@ func TestAPartyThatLeavesBeforeTheActionBeginsBreaksTheRound(t *testing.T) {
 		_, o = result(t, both[1-who])
 		require.Equal(t, broken, o)
 		require.False(t, acted)
-		f := b.SendReset()
+		f := b.Resets().Send(background, nil)
 		stepper.Run()
 		_, o = result(t, f)
 		require.Equal(t, passed, o)
@@ -262,7 +262,7 @@ func TestAPartyThatLeavesBeforeTheActionBeginsBreaksTheRound(t *testing.T) {
 func TestAStoppedBarrierFailsAll(t *testing.T) {
 	b, err := NewCyclic(objecttest.NewSystem(t), 2, activeobject.Name("rounds"))
 	require.NoError(t, err)
-	f := b.SendAwait(background)
+	f := b.Awaits().Send(background, nil)
 	objecttest.Waiting(t, b.o, cyclicAwait, 1)
 	<-b.Object().Stop()
 	_, o := result(t, f)
@@ -276,7 +276,7 @@ func TestAStoppedBarrierFailsAll(t *testing.T) {
 func TestAWaitAtABarrierIsExplained(t *testing.T) {
 	b, err := NewCyclic(objecttest.NewSystem(t, objecttest.AllowWaiting()), 2)
 	require.NoError(t, err)
-	b.SendAwait(background)
+	b.Awaits().Send(background, nil)
 	objecttest.Waiting(t, b.o, cyclicAwait, 1)
 	require.Equal(t, 1, b.Waiting())
 	require.Equal(t, 2, b.Parties())
@@ -384,7 +384,7 @@ func TestCyclicDoesWhatTheModelDoes(t *testing.T) {
 				}
 				t.Repeat(map[string]func(*rapid.T){
 					"await": func(t *rapid.T) {
-						all = append(all, b.SendAwait(background))
+						all = append(all, b.Awaits().Send(background, nil))
 						m.await(len(all) - 1)
 						agree(t)
 					},
@@ -396,7 +396,7 @@ func TestCyclicDoesWhatTheModelDoes(t *testing.T) {
 						}
 					},
 					"reset": func(t *rapid.T) {
-						resets = append(resets, b.SendReset())
+						resets = append(resets, b.Resets().Send(background, nil))
 						m.await(-1)
 						agree(t)
 					},

@@ -8,20 +8,26 @@
 //		…
 //	}
 //
-// Which one to take is a question of who waits for whom:
+// Which one to take is a question of what waits for what:
 //
-//	         who waits                     for whom
+//	         waits                         for
 //	Cyclic   each of a fixed number        all others, in each round
-//	Phaser   who wants to                  all that have joined and not left, in each phase
-//	Latch    anybody                       so many events, once
+//	Phaser   any caller                    all that have joined and not left, in each phase
+//	Latch    any caller                    so many events, once
 //	Squad    a leader, then the herd       enough of the herd, then the leader's word
 //	Auto     a leader and the herd         each other
 //
-// Each operation that waits comes as a call with a context, as a future (SendAwait), and,
-// where it can be taken back, as a case for activeobject.Select (AwaitCase) and without
-// waiting (TryAwait). If a context ends while a request waits, it never runs; what that
-// means for the others is said of each type. Operations that never wait come as a call and
-// as a future, and neither takes a context.
+// A method calls its operation and waits for the result; one that never waits takes no context. For
+// everything else the operation itself is returned, bound to the barrier, by the method with its
+// name in the plural:
+//
+//	f := rounds.Awaits().Send(ctx, nil)                              // a future
+//	_, err = done.Awaits().Try(ctx, nil)                             // refuses to wait
+//	i, err := activeobject.Select(ctx, done.Awaits().Case(nil), …)   // or something else
+//	done.CountDowns().Tell(ctx, nil)                                 // from a body that must not wait
+//
+// If a context ends while a request waits, it never runs; what that
+// means for the others is said of each type.
 // When a barrier is stopped, through its Object, everything fails with
 // activeobject.ErrStopped.
 //
@@ -73,16 +79,16 @@ func atLeastOne(call, argument string, n int) error {
 
 // roomFor stops an object that lets fewer wait than have to meet, and returns the error that
 // says so.
-func roomFor[T any](call string, o *activeobject.Object[T], meet int, who string) error {
+func roomFor[T any](call string, o *activeobject.Object[T], meet int, parties string) error {
 	n, _, bounded := o.Bound()
 	if !bounded || n >= meet {
 		return nil
 	}
 	o.Stop()
-	return &activeobject.ArgumentError{Call: call, Argument: "options", Problem: fmt.Sprintf("let no more than %d requests wait, so that %s never meet: leave out Bounded, or give it room for all of them", n, who)}
+	return &activeobject.ArgumentError{Call: call, Argument: "options", Problem: fmt.Sprintf("let no more than %d requests wait, so that %s never meet: leave out Bounded, or give it room for all of them", n, parties)}
 }
 
-// roomForSquad is roomFor a leader, who may come first, and the least herd.
+// roomForSquad is roomFor a leader, which may come first, and the least herd.
 func roomForSquad[T any](call string, o *activeobject.Object[T], trigger int) error {
 	return roomFor(call, o, trigger+1, fmt.Sprintf("a leader and a herd of %d", trigger))
 }

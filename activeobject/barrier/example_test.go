@@ -53,7 +53,7 @@ func ExampleCyclic_Broken() {
 		fmt.Println(err)
 		return
 	}
-	f := b.SendAwait(context.Background())
+	f := b.Awaits().Send(context.Background(), nil)
 	f.Withdraw()
 	fmt.Println(b.Await(context.Background()))
 	b.Reset()
@@ -110,7 +110,7 @@ func ExampleAuto() {
 		fmt.Println(err)
 		return
 	}
-	one, two := squad.SendWaitForLeader(ctx), squad.SendWaitForLeader(ctx)
+	one, two := squad.WaitsForLeader().Send(ctx, nil), squad.WaitsForLeader().Send(ctx, nil)
 	fmt.Println(squad.Gathered(), one.Ready(), two.Ready())
 	gone, _ := squad.WaitForHerd(ctx)
 	fmt.Println(gone)
@@ -130,7 +130,7 @@ func ExamplePhaser() {
 	}
 	phases.Join() // and so there are two
 	phase, _ := phases.Arrive()
-	err = phases.TryAwaitPhase(ctx, phase)
+	_, err = phases.Awaits().Try(ctx, phase)
 	fmt.Println("it goes on:", errors.Is(err, activeobject.ErrRefused))
 	phases.ArriveAndLeave() // the other one
 	fmt.Println(phases.AwaitPhase(ctx, phase))

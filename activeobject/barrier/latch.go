@@ -7,6 +7,37 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
+// latch is the state.
+type latch struct {
+	activeobject.Queues
+	left int
+}
+
+// CountDown counts one of the events, and no more than there are.
+func (l *latch) CountDown() (none, error) {
+	if l.left == 0 {
+		return nil, &MisuseError{Barrier: l.ObjectName(), Operation: "count down", Problem: "it is open already: there are more events than it was made for"}
+	}
+	l.left--
+	return nil, nil
+}
+
+// Open is the guard of Await. Once it holds it holds for good.
+func (l *latch) Open() bool { return l.left == 0 }
+
+// Pass is its body. It changes nothing, so that all that wait start by one decision.
+func (l *latch) Pass() {}
+
+// Count returns how many events are left.
+func (l *latch) Count() int { return l.left }
+
+var (
+	latches        = activeobject.NewType[latch]("latch")
+	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.ResultError((*latch).CountDown))
+	latchAwait     = activeobject.Function(latches, "await", activeobject.Plain((*latch).Pass)).When("counted down", (*latch).Open)
+	latchCount     = activeobject.Function(latches, "count", activeobject.Result((*latch).Count))
+)
+
 // Latch is a countdown: Await waits until so many events have been counted. Then it
 // is open for good.
 type Latch struct{ o *activeobject.Object[latch] }
@@ -32,9 +63,9 @@ func (l *Latch) CountDown() error {
 	return err
 }
 
-// SendCountDown is CountDown as a future.
-func (l *Latch) SendCountDown() activeobject.Future[none] {
-	return latchCountDown.Send(context.Background(), l.o, nil)
+// CountDowns returns CountDown, bound to the latch.
+func (l *Latch) CountDowns() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(latchCountDown, l.o)
 }
 
 // Await waits until the latch is open.
@@ -43,21 +74,9 @@ func (l *Latch) Await(ctx context.Context) error {
 	return err
 }
 
-// TryAwait fails with an error that matches activeobject.ErrRefused if the latch is
-// not open.
-func (l *Latch) TryAwait(ctx context.Context) error {
-	_, err := latchAwait.Try(ctx, l.o, nil)
-	return err
-}
-
-// SendAwait is Await as a future.
-func (l *Latch) SendAwait(ctx context.Context) activeobject.Future[none] {
-	return latchAwait.Send(ctx, l.o, nil)
-}
-
-// AwaitCase is Await as a case for activeobject.Select.
-func (l *Latch) AwaitCase() *activeobject.Case[none] {
-	return latchAwait.Case(l.o, nil)
+// Awaits returns Await, bound to the latch.
+func (l *Latch) Awaits() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(latchAwait, l.o)
 }
 
 // Count returns how many events are still to come.
@@ -65,41 +84,5 @@ func (l *Latch) Count() (int, error) {
 	return latchCount.Call(context.Background(), l.o, nil)
 }
 
-// SendCount is Count as a future.
-func (l *Latch) SendCount() activeobject.Future[int] {
-	return latchCount.Send(context.Background(), l.o, nil)
-}
-
 // Object returns the shared object, to explain, observe, address or stop it.
-func (l *Latch) Object() *activeobject.Object[latch] { return l.o }
-
-// latch is the state.
-type latch struct {
-	activeobject.Queues
-	left int
-}
-
-// CountDown counts one of the events, and no more than there are.
-func (l *latch) CountDown() (none, error) {
-	if l.left == 0 {
-		return nil, &MisuseError{Barrier: l.ObjectName(), Operation: "count down", Problem: "it is open already: there are more events than it was made for"}
-	}
-	l.left--
-	return nil, nil
-}
-
-// Open is the guard of those who wait. Once it holds it holds for good.
-func (l *latch) Open() bool { return l.left == 0 }
-
-// Pass is what they do. It changes nothing, so that all start by one decision.
-func (l *latch) Pass() {}
-
-// Count returns how many events are left.
-func (l *latch) Count() int { return l.left }
-
-var (
-	latches        = activeobject.NewType[latch]("latch")
-	latchCountDown = activeobject.Procedure(latches, "count down", activeobject.ResultError((*latch).CountDown))
-	latchAwait     = activeobject.Function(latches, "await", activeobject.Plain((*latch).Pass)).When("counted down", (*latch).Open)
-	latchCount     = activeobject.Function(latches, "count", activeobject.Result((*latch).Count))
-)
+func (l *Latch) Object() activeobject.AnyObject { return l.o }

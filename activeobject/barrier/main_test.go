@@ -104,6 +104,12 @@ func result[R any](t require.TestingT, f activeobject.Future[R]) (R, outcome) {
 	return r, o
 }
 
+// try makes an attempt, and returns the error.
+func try[A, R any](p activeobject.LocalProxy[A, R], arg A) error {
+	_, err := p.Try(background, arg)
+	return err
+}
+
 // calling calls f on a goroutine of its own.
 func calling(f func() error) <-chan error {
 	c := make(chan error, 1)

@@ -53,7 +53,7 @@ func TestRoundsDoNotMixWhoeverLeavesWhenever(t *testing.T) {
 								case 0:
 									go func() { runtime.Gosched(); cancel() }()
 								case 1:
-									f := b.SendAwait(ctx)
+									f := b.Awaits().Send(ctx, nil)
 									if rand.IntN(2) == 0 {
 										go f.Withdraw()
 									}
@@ -83,7 +83,7 @@ func TestRoundsDoNotMixWhoeverLeavesWhenever(t *testing.T) {
 							return
 						default:
 							if is, err := b.Broken(); err == nil && is || rand.IntN(64) == 0 || b.Waiting() > 0 && rand.IntN(16) == 0 {
-								b.SendReset()
+								b.Resets().Send(background, nil)
 							}
 							runtime.Gosched()
 						}

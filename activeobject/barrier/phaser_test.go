@@ -21,8 +21,8 @@ func TestAPhaseIsOverWhenEveryPartyHasArrived(t *testing.T) {
 		phase, err := p.Arrive()
 		require.NoError(t, err)
 		require.Zero(t, phase)
-		require.ErrorIs(t, p.TryAwaitPhase(background, 0), activeobject.ErrRefused)
-		zero, one := p.SendAwaitPhase(background, 0), p.SendAwaitPhase(background, 1)
+		require.ErrorIs(t, try(p.Awaits(), 0), activeobject.ErrRefused)
+		zero, one := p.Awaits().Send(background, 0), p.Awaits().Send(background, 1)
 		objecttest.Waiting(t, p.o, phaserAwait.Operation, 2)
 		phase, err = p.Join()
 		require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestPhaserDoesWhatTheModelDoes(t *testing.T) {
 					"leave":  func(t *rapid.T) { step(t, p.ArriveAndLeave, true) },
 					"arrive and await": func(t *rapid.T) {
 						if len(parties) > 0 {
-							a := &awaiting{phase: phase, arrives: true, future: p.SendArriveAndAwait(background)}
+							a := &awaiting{phase: phase, arrives: true, future: p.ArrivesAndAwaits().Send(background, nil)}
 							arrive(false)
 							all = append(all, a)
 							agree(t)
@@ -228,7 +228,7 @@ func TestPhaserDoesWhatTheModelDoes(t *testing.T) {
 					},
 					"await": func(t *rapid.T) {
 						n := phase + rapid.IntRange(-1, 2).Draw(t, "phase")
-						all = append(all, &awaiting{phase: n, future: p.SendAwaitPhase(background, n)})
+						all = append(all, &awaiting{phase: n, future: p.Awaits().Send(background, n)})
 						agree(t)
 					},
 					"withdraw": func(t *rapid.T) {
@@ -254,9 +254,9 @@ func TestALatchOpensForGoodWhenAllIsCounted(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		l, err := NewLatch(system, 2, options...)
 		require.NoError(t, err)
-		f := l.SendAwait(background)
+		f := l.Awaits().Send(background, nil)
 		objecttest.Waiting(t, l.o, latchAwait, 1)
-		require.ErrorIs(t, l.TryAwait(background), activeobject.ErrRefused)
+		require.ErrorIs(t, try(l.Awaits(), nil), activeobject.ErrRefused)
 		require.NoError(t, l.CountDown())
 		n, err := l.Count()
 		require.NoError(t, err)
@@ -266,17 +266,17 @@ func TestALatchOpensForGoodWhenAllIsCounted(t *testing.T) {
 		_, o := result(t, f)
 		require.Equal(t, passed, o)
 		require.NoError(t, l.Await(background))
-		require.NoError(t, l.TryAwait(background))
-		i, err := activeobject.Select(background, l.AwaitCase())
+		require.NoError(t, try(l.Awaits(), nil))
+		i, err := activeobject.Select(background, l.Awaits().Case(nil))
 		require.NoError(t, err)
 		require.Zero(t, i)
 		err = l.CountDown()
 		require.Equal(t, misused, outcomeOf(err))
 		require.ErrorContains(t, err, l.Object().Name()+".count down")
-		_, o = result(t, l.SendCountDown())
+		_, o = result(t, l.CountDowns().Send(background, nil))
 		require.Equal(t, misused, o)
-		n, o = result(t, l.SendCount())
-		require.Equal(t, passed, o)
+		n, err = l.Count()
+		require.NoError(t, err)
 		require.Zero(t, n)
 	})
 }

@@ -22,11 +22,11 @@ func TestTheHerdWaitsForTheLeaderAndPassesWhole(t *testing.T) {
 			for i := range 5 { // a larger one than the leader waits for
 				require.Equal(t, i, s.Gathered())
 				if i < 3 {
-					require.ErrorIs(t, s.TryWaitForHerd(background), activeobject.ErrRefused)
+					require.ErrorIs(t, try(s.WaitsForHerd(), nil), activeobject.ErrRefused)
 				}
-				herd = append(herd, s.SendWaitForLeader(background))
+				herd = append(herd, s.WaitsForLeader().Send(background, nil))
 				objecttest.Waiting(t, s.o, squadWaitForLeader, i+1)
-				err := s.TryWaitForLeader(background)
+				err := try(s.WaitsForLeader(), nil)
 				require.ErrorIs(t, err, activeobject.ErrRefused)
 				require.ErrorContains(t, err, "leader is done")
 			}
@@ -44,7 +44,7 @@ func TestTheHerdWaitsForTheLeaderAndPassesWhole(t *testing.T) {
 				require.Equal(t, passed, o)
 			}
 			// The next turn has not begun.
-			late := s.SendWaitForLeader(background)
+			late := s.WaitsForLeader().Send(background, nil)
 			objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 			require.False(t, late.Ready())
 			require.True(t, late.Withdraw())
@@ -56,15 +56,15 @@ func TestTheLeaderWaitsForTheHerd(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		s, err := NewSquad(system, 2, options...)
 		require.NoError(t, err)
-		leader := s.SendWaitForHerd(background)
-		one := s.SendWaitForLeader(background)
+		leader := s.WaitsForHerd().Send(background, nil)
+		one := s.WaitsForLeader().Send(background, nil)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 		require.False(t, leader.Ready())
 		require.True(t, one.Withdraw(), "who leaves does not count")
-		two := s.SendWaitForLeader(background)
+		two := s.WaitsForLeader().Send(background, nil)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 		require.False(t, leader.Ready())
-		three := s.SendWaitForLeader(background)
+		three := s.WaitsForLeader().Send(background, nil)
 		_, o := result(t, leader)
 		require.Equal(t, passed, o)
 		require.True(t, three.Withdraw())
@@ -80,7 +80,7 @@ func TestALeaderThatHasNotSeenTheHerdIsNotDone(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		s, err := NewSquad(system, 1, append(options, activeobject.Name("squad"))...)
 		require.NoError(t, err)
-		f := s.SendWaitForLeader(background)
+		f := s.WaitsForLeader().Send(background, nil)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 		_, err = s.LeaderDone()
 		require.EqualError(t, err, "sluice: squad.leader done: the leader has not waited for the herd")
@@ -89,7 +89,7 @@ func TestALeaderThatHasNotSeenTheHerdIsNotDone(t *testing.T) {
 		gone, err := s.LeaderDone()
 		require.NoError(t, err)
 		require.Zero(t, gone, "and nothing is left of it for those who come later")
-		f = s.SendWaitForLeader(background)
+		f = s.WaitsForLeader().Send(background, nil)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 		_, err = s.LeaderDone()
 		require.Equal(t, misused, outcomeOf(err))
@@ -108,7 +108,7 @@ func TestOfSeveralLeadersTheFirstThatIsDoneLetsTheHerdGo(t *testing.T) {
 		require.NoError(t, err)
 		herd := func(n int) (all []activeobject.Future[none]) {
 			for i := range n {
-				all = append(all, s.SendWaitForLeader(background))
+				all = append(all, s.WaitsForLeader().Send(background, nil))
 				objecttest.Waiting(t, s.o, squadWaitForLeader, i+1)
 			}
 			return all
@@ -148,10 +148,10 @@ func TestAnAutomaticSquadGoesWhenLeaderAndHerdHaveCome(t *testing.T) {
 		a, err := NewAuto(system, 2, options...)
 		require.NoError(t, err)
 		for range 5 {
-			herd := []activeobject.Future[none]{a.SendWaitForLeader(background), a.SendWaitForLeader(background), a.SendWaitForLeader(background)}
+			herd := []activeobject.Future[none]{a.WaitsForLeader().Send(background, nil), a.WaitsForLeader().Send(background, nil), a.WaitsForLeader().Send(background, nil)}
 			objecttest.Waiting(t, a.o, autoWaitForLeader, 3)
 			require.Equal(t, 3, a.Gathered())
-			err = a.TryWaitForLeader(background)
+			err = try(a.WaitsForLeader(), nil)
 			require.ErrorIs(t, err, activeobject.ErrRefused)
 			require.ErrorContains(t, err, "leader has come")
 			gone, err := a.WaitForHerd(background)
@@ -161,13 +161,13 @@ func TestAnAutomaticSquadGoesWhenLeaderAndHerdHaveCome(t *testing.T) {
 				_, o := result(t, f)
 				require.Equal(t, passed, o)
 			}
-			_, err = a.TryWaitForHerd(background)
+			err = try(a.WaitsForHerd(), nil)
 			require.ErrorIs(t, err, activeobject.ErrRefused)
 
 			// And the other way round: the last of the herd opens.
-			leaders := []activeobject.Future[int]{a.SendWaitForHerd(background), a.SendWaitForHerd(background)}
+			leaders := []activeobject.Future[int]{a.WaitsForHerd().Send(background, nil), a.WaitsForHerd().Send(background, nil)}
 			objecttest.Waiting(t, a.o, autoWaitForHerd, 2)
-			one := a.SendWaitForLeader(background)
+			one := a.WaitsForLeader().Send(background, nil)
 			objecttest.Waiting(t, a.o, autoWaitForLeader, 1)
 			require.NoError(t, a.WaitForLeader(background))
 			_, o := result(t, one)
@@ -194,7 +194,7 @@ func TestALeaderWhoseContextEndsLeavesNothing(t *testing.T) {
 	objecttest.Waiting(t, a.o, autoWaitForHerd, 1)
 	cancel()
 	require.Equal(t, never, outcomeOf(soon(t, leader)))
-	f := a.SendWaitForLeader(background)
+	f := a.WaitsForLeader().Send(background, nil)
 	objecttest.Waiting(t, a.o, autoWaitForLeader, 1)
 	require.False(t, f.Ready())
 	gone, err := a.WaitForHerd(background)
@@ -209,11 +209,11 @@ func TestSquadsCanBeSelected(t *testing.T) {
 	require.NoError(t, err)
 	selected := make(chan int, 1)
 	go func() {
-		i, _ := activeobject.Select(background, s.WaitForLeaderCase(), a.WaitForLeaderCase())
+		i, _ := activeobject.Select(background, s.WaitsForLeader().Case(nil), a.WaitsForLeader().Case(nil))
 		selected <- i
 	}()
-	leader := a.WaitForHerdCase()
-	i, err := activeobject.Select(background, s.WaitForHerdCase(), leader)
+	leader := a.WaitsForHerd().Case(nil)
+	i, err := activeobject.Select(background, s.WaitsForHerd().Case(nil), leader)
 	require.NoError(t, err)
 	if i == 1 {
 		require.Equal(t, 1, <-selected)
@@ -319,25 +319,25 @@ func TestSquadsDoWhatTheModelDoes(t *testing.T) {
 				t.Repeat(map[string]func(*rapid.T){
 					"one of the herd": func(t *rapid.T) {
 						if m.auto {
-							add(&m.herd, a.SendWaitForLeader(background))
+							add(&m.herd, a.WaitsForLeader().Send(background, nil))
 						} else {
-							add(&m.herd, s.SendWaitForLeader(background))
+							add(&m.herd, s.WaitsForLeader().Send(background, nil))
 						}
 						agree(t)
 					},
 					"leader": func(t *rapid.T) {
 						if m.auto {
 							m.leaders = append(m.leaders, len(all))
-							count(a.SendWaitForHerd(background))
+							count(a.WaitsForHerd().Send(background, nil))
 						} else {
-							add(&m.leaders, s.SendWaitForHerd(background))
+							add(&m.leaders, s.WaitsForHerd().Send(background, nil))
 						}
 						agree(t)
 					},
 					"done": func(t *rapid.T) {
 						if !m.auto {
 							m.done(len(all))
-							count(s.SendLeaderDone())
+							count(s.LeaderDones().Send(background, nil))
 							agree(t)
 						}
 					},
@@ -360,15 +360,15 @@ func TestAHerdThatIsCancelledAsItGoesLeavesTheGateClosed(t *testing.T) {
 	s, err := NewSquad(objecttest.NewSystem(t), 2, activeobject.Dispatcher(stepper))
 	require.NoError(t, err)
 	for passing := range 3 {
-		herd := []activeobject.Future[none]{s.SendWaitForLeader(background), s.SendWaitForLeader(background)}
-		leader := s.SendWaitForHerd(background)
+		herd := []activeobject.Future[none]{s.WaitsForLeader().Send(background, nil), s.WaitsForLeader().Send(background, nil)}
+		leader := s.WaitsForHerd().Send(background, nil)
 		stepper.Run()
 		require.True(t, leader.Ready())
-		done := s.SendLeaderDone()
+		done := s.LeaderDones().Send(background, nil)
 		for range 1 + passing {
 			require.True(t, stepper.Step())
 		}
-		late := s.SendWaitForLeader(background)
+		late := s.WaitsForLeader().Send(background, nil)
 		for _, f := range herd {
 			f.Withdraw()
 		}

@@ -16,7 +16,7 @@ type ring[T any] struct {
 	end
 }
 
-// A closed ring is open to everybody, who is told then.
+// At a closed ring both guards hold, so that every request that waits fails.
 func (r *ring[T]) notFull() bool  { return r.count < len(r.items) || r.closed }
 func (r *ring[T]) notEmpty() bool { return r.count > 0 || r.closed }
 
@@ -98,50 +98,27 @@ func NewBounded[T any](system *actor.System, capacity int, options ...activeobje
 
 // Put adds an item. It waits while the buffer is full; if ctx ends first, the item has
 // not been put and never will be. Once the buffer is closed it fails with a
-// *ClosedError, also for those who wait then.
+// *ClosedError, also if it waits then.
 func (b *Bounded[T]) Put(ctx context.Context, item T) error {
 	_, err := b.ops.put.Call(ctx, b.o, item)
 	return err
 }
 
-// TryPut is Put for who does not want to wait: if he had to it fails with an
-// *activeobject.RefusedError.
-func (b *Bounded[T]) TryPut(ctx context.Context, item T) error {
-	_, err := b.ops.put.Try(ctx, b.o, item)
-	return err
-}
-
-// SendPut is Put as a future.
-func (b *Bounded[T]) SendPut(ctx context.Context, item T) activeobject.Future[none] {
-	return b.ops.put.Send(ctx, b.o, item)
-}
-
-// PutCase is Put as a case for activeobject.Select.
-func (b *Bounded[T]) PutCase(item T) *activeobject.Case[none] {
-	return b.ops.put.Case(b.o, item)
+// Puts returns Put, bound to the buffer.
+func (b *Bounded[T]) Puts() activeobject.LocalProxy[T, activeobject.None] {
+	return activeobject.At(b.ops.put, b.o)
 }
 
 // Get takes the item out that has been in the buffer for longest. It waits while there
 // is none; if ctx ends first it has taken nothing, and never will. Once the buffer is
-// closed and empty it fails with a *ClosedError, also for those who wait then.
+// closed and empty it fails with a *ClosedError, also if it waits then.
 func (b *Bounded[T]) Get(ctx context.Context) (T, error) {
 	return b.ops.get.Call(ctx, b.o, nil)
 }
 
-// TryGet is Get for who does not want to wait: if he had to it fails with an
-// *activeobject.RefusedError.
-func (b *Bounded[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, nil)
-}
-
-// SendGet is Get as a future.
-func (b *Bounded[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, nil)
-}
-
-// GetCase is Get as a case for activeobject.Select.
-func (b *Bounded[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, nil)
+// Gets returns Get, bound to the buffer.
+func (b *Bounded[T]) Gets() activeobject.LocalProxy[activeobject.None, T] {
+	return activeobject.At(b.ops.get, b.o)
 }
 
 // All ranges over the items as Get takes them, until the buffer is closed and empty.
@@ -154,11 +131,6 @@ func (b *Bounded[T]) Len() (int, error) {
 	return b.ops.length.Call(context.Background(), b.o, nil)
 }
 
-// SendLen is Len as a future.
-func (b *Bounded[T]) SendLen() activeobject.Future[int] {
-	return b.ops.length.Send(context.Background(), b.o, nil)
-}
-
 // Cap returns how many items there is room for.
 func (b *Bounded[T]) Cap() int { return b.cap }
 
@@ -169,10 +141,10 @@ func (b *Bounded[T]) Close() error {
 	return err
 }
 
-// SendClose is Close as a future.
-func (b *Bounded[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, nil)
+// Closes returns Close, bound to the buffer.
+func (b *Bounded[T]) Closes() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(b.ops.shut, b.o)
 }
 
-// Object returns the shared object, to explain, observe or stop it.
-func (b *Bounded[T]) Object() *activeobject.Object[ring[T]] { return b.o }
+// Object returns the shared object, to explain, observe, address or stop it.
+func (b *Bounded[T]) Object() activeobject.AnyObject { return b.o }

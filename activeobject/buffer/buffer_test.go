@@ -24,25 +24,28 @@ type box struct {
 	kind     string
 	put      func(ctx context.Context, item int) error
 	get      func(ctx context.Context) (int, error)
-	tryGet   func(ctx context.Context) (int, error)
-	sendGet  func(ctx context.Context) activeobject.Future[int]
+	gets     bound
 	all      func(ctx context.Context) iter.Seq2[int, error]
-	getCase  func() intCase
 	close    func() error
-	object   object
+	object   activeobject.AnyObject
 	putWaits bool // while there is as much in it as there is room for
 	room     int
 }
 
-// intCase is a case of Select whose result is a number.
-type intCase interface {
-	activeobject.Alternative
-	Result() (int, error)
+// bound is get in its other forms.
+type bound struct {
+	try    func(ctx context.Context) (int, error)
+	send   func(ctx context.Context) activeobject.Future[int]
+	toCase func() *activeobject.Case[int]
 }
 
-type object interface {
-	objecttest.Object
-	Stop() <-chan struct{}
+// with returns a proxy with its argument.
+func with[A any](p activeobject.LocalProxy[A, int], arg A) bound {
+	return bound{
+		func(ctx context.Context) (int, error) { return p.Try(ctx, arg) },
+		func(ctx context.Context) activeobject.Future[int] { return p.Send(ctx, arg) },
+		func() *activeobject.Case[int] { return p.Case(arg) },
+	}
 }
 
 // newBoxes returns an empty buffer of every kind that can be waited at.
@@ -52,19 +55,15 @@ func newBoxes(t testing.TB, system *actor.System, options ...activeobject.Option
 	u := must[*buffer.Unbounded[int]](t)(buffer.NewUnbounded[int](system, options...))
 	n := must[*buffer.ReadNew[int]](t)(buffer.NewReadNew[int](system, options...))
 	by := must[*buffer.ReadNew[int]](t)(buffer.NewReadNew[int](system, options...))
-	r := must[*buffer.Reader[int]](t)(by.SendRegister().Await(background))
+	r := must[*buffer.Reader[int]](t)(by.Register())
 	h := must[*buffer.ReadWriteNew[int]](t)(buffer.NewReadWriteNew[int](system, options...))
 	return []box{
-		{"bounded", b.Put, b.Get, b.TryGet, b.SendGet, b.All, func() intCase { return b.GetCase() }, b.Close, b.Object(), true, 3},
-		{"overwriting", func(_ context.Context, i int) error { _, err := o.Put(i); return err }, o.Get, o.TryGet, o.SendGet, o.All,
-			func() intCase { return o.GetCase() }, o.Close, o.Object(), false, 3},
-		{"unbounded", func(_ context.Context, i int) error { return u.Put(i) }, u.Get, u.TryGet, u.SendGet, u.All,
-			func() intCase { return u.GetCase() }, u.Close, u.Object(), false, 0},
-		{"read new", func(_ context.Context, i int) error { return n.Put(i) }, n.Get, n.TryGet, n.SendGet, n.All,
-			func() intCase { return n.GetCase() }, n.Close, n.Object(), false, 1},
-		{"reader of read new", func(_ context.Context, i int) error { return by.Put(i) }, r.Get, r.TryGet, r.SendGet, r.All,
-			func() intCase { return r.GetCase() }, by.Close, by.Object(), false, 1},
-		{"read-write new", h.Put, h.Get, h.TryGet, h.SendGet, h.All, func() intCase { return h.GetCase() }, h.Close, h.Object(), true, 1},
+		{"bounded", b.Put, b.Get, with(b.Gets(), nil), b.All, b.Close, b.Object(), true, 3},
+		{"overwriting", func(_ context.Context, i int) error { _, err := o.Put(i); return err }, o.Get, with(o.Gets(), nil), o.All, o.Close, o.Object(), false, 3},
+		{"unbounded", func(_ context.Context, i int) error { return u.Put(i) }, u.Get, with(u.Gets(), nil), u.All, u.Close, u.Object(), false, 0},
+		{"read new", func(_ context.Context, i int) error { return n.Put(i) }, n.Get, with(n.Gets(), nil), n.All, n.Close, n.Object(), false, 1},
+		{"reader of read new", func(_ context.Context, i int) error { return by.Put(i) }, r.Get, with(by.ReaderGets(), r.ID()), r.All, by.Close, by.Object(), false, 1},
+		{"read-write new", h.Put, h.Get, with(h.Gets(), nil), h.All, h.Close, h.Object(), true, 1},
 	}
 }
 
@@ -94,7 +93,7 @@ func async(do func() (int, error)) <-chan outcome {
 }
 
 // waits waits until n requests wait at the object.
-func waits(t *testing.T, o object, n int) {
+func waits(t *testing.T, o activeobject.AnyObject, n int) {
 	t.Helper()
 	reached := make(chan struct{})
 	defer o.Observe(func(l activeobject.Load) bool {
@@ -116,7 +115,7 @@ func TestACancelledGetHasTakenNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		gone := async(func() (int, error) { return b.get(ctx) })
 		waits(t, b.object, 1)
-		sent := b.sendGet(ctx)
+		sent := b.gets.send(ctx)
 		cancel()
 		require.Equal(t, outcome{0, context.Canceled}, <-gone)
 		_, err := sent.Await(background)
@@ -167,12 +166,12 @@ func TestCloseLetsReadersDrain(t *testing.T) {
 		}
 		require.NoError(t, b.close())
 		for range min(b.room, 1) {
-			_, err := b.tryGet(background)
+			_, err := b.gets.try(background)
 			require.NoError(t, err)
 		}
 		for range b.all(background) { // the rest
 		}
-		for _, get := range []func(context.Context) (int, error){b.get, b.tryGet, func(ctx context.Context) (int, error) { return b.sendGet(ctx).Await(ctx) }} {
+		for _, get := range []func(context.Context) (int, error){b.get, b.gets.try, func(ctx context.Context) (int, error) { return b.gets.send(ctx).Await(ctx) }} {
 			_, err := get(background)
 			require.Equal(t, &buffer.ClosedError{Buffer: b.object.Name()}, err)
 			require.ErrorIs(t, err, buffer.ErrClosed)
@@ -230,7 +229,7 @@ func TestARangeSaysOnceWhyItEnds(t *testing.T) {
 			break // and nothing more is taken
 		}
 		require.NoError(t, b.put(background, 3))
-		item, err := b.tryGet(background)
+		item, err := b.gets.try(background)
 		require.NoError(t, err)
 		require.Equal(t, 3, item)
 
@@ -269,7 +268,7 @@ func TestAfterStopEverythingFails(t *testing.T) {
 		"get":         func() error { _, err := a.Get(); return err },
 		"initialized": func() error { _, err := a.Initialized(); return err },
 		"register":    func() error { _, err := n.Register(); return err },
-		"future":      func() error { _, err := n.SendRegister().Await(background); return err },
+		"bound":       func() error { _, err := n.Registers().Call(background, nil); return err },
 	} {
 		require.ErrorIs(t, err(), activeobject.ErrStopped, what)
 	}
@@ -277,7 +276,7 @@ func TestAfterStopEverythingFails(t *testing.T) {
 
 func TestACaseOfSelect(t *testing.T) {
 	eachBox(t, func(t *testing.T, b box) {
-		c := b.getCase()
+		c := b.gets.toCase()
 		i, err := activeobject.Select(background, c, activeobject.Otherwise)
 		require.NoError(t, err)
 		require.Equal(t, 1, i)
@@ -299,7 +298,7 @@ func TestSelectPutsOneAndNotTheOther(t *testing.T) {
 		require.NoError(t, bounded.Put(background, 1))
 		require.NoError(t, single.Put(background, 1))
 		chosen := async(func() (int, error) {
-			return activeobject.Select(background, bounded.PutCase(2), single.PutCase(2))
+			return activeobject.Select(background, bounded.Puts().Case(2), single.Puts().Case(2))
 		})
 		waits(t, bounded.Object(), 1)
 		waits(t, single.Object(), 1)
@@ -310,9 +309,6 @@ func TestSelectPutsOneAndNotTheOther(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, item)
 		n, err := bounded.Len()
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-		n, err = bounded.SendLen().Await(background)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	})
@@ -347,7 +343,7 @@ func TestBadInput(t *testing.T) {
 	_, _, err = n.GetAfter(background, 2)
 	require.EqualError(t, err, "sluice: buffer.ReadNew.GetAfter: serial is 2: the latest value has 1")
 	require.ErrorAs(t, err, new(*activeobject.ArgumentError))
-	_, _, err = n.TryGetAfter(background, 0)
+	_, err = n.GetsAfter().Try(background, 0)
 	require.NoError(t, err, "nothing has changed")
 }
 
@@ -381,13 +377,13 @@ func TestAWaitIsExplained(t *testing.T) {
 	h := must[*buffer.ReadWriteNew[int]](t)(buffer.NewReadWriteNew[int](system))
 	require.NoError(t, b.Put(background, 1))
 	require.NoError(t, h.Put(background, 1))
-	b.SendPut(background, 2)
-	h.SendPut(background, 2)
-	n.SendGet(background)
-	r.SendGet(background)
-	n.SendGetAfter(background, 0)
+	b.Puts().Send(background, 2)
+	h.Puts().Send(background, 2)
+	n.Gets().Send(background, nil)
+	n.ReaderGets().Send(background, r.ID())
+	n.GetsAfter().Send(background, 0)
 	var why []string
-	for _, o := range []object{b.Object(), h.Object(), n.Object()} {
+	for _, o := range []activeobject.AnyObject{b.Object(), h.Object(), n.Object()} {
 		for _, w := range o.Explain().Waiting {
 			why = append(why, w.Operation+": "+w.Reason.Guard)
 		}
@@ -405,12 +401,9 @@ func TestReadAnyIsForReadingAtAnyTime(t *testing.T) {
 	everywhere(t, func(t *testing.T, system *actor.System, options ...activeobject.Option) {
 		b := must[*buffer.ReadAny[int]](t)(buffer.NewReadAny[int](system, options...))
 		initialized := func() bool {
-			one, err := b.Initialized()
+			is, err := b.Initialized()
 			require.NoError(t, err)
-			other, err := b.SendInitialized().Await(background)
-			require.NoError(t, err)
-			require.Equal(t, one, other)
-			return one
+			return is
 		}
 		require.False(t, initialized())
 		_, err := b.Get()
@@ -445,7 +438,7 @@ func TestEveryReaderGetsEveryValueThatItIsFastEnoughFor(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, item)
 		}
-		_, err := r.TryGet(background)
+		_, err := b.ReaderGets().Try(background, r.ID())
 		require.ErrorIs(t, err, activeobject.ErrRefused)
 
 		// All who wait for a value get it.
@@ -468,7 +461,7 @@ func TestEveryReaderGetsEveryValueThatItIsFastEnoughFor(t *testing.T) {
 		require.Equal(t, outcome{0, &buffer.ClosedError{Buffer: b.Object().Name(), Reader: 1}}, <-closed)
 		require.NoError(t, b.Put(3))
 		require.Equal(t, outcome{3, nil}, <-other)
-		_, err = late.SendClose().Await(background)
+		_, err = b.ReaderCloses().Send(background, late.ID()).Await(background)
 		require.NoError(t, err)
 		for range late.All(background) {
 			t.Fatal("a reader who is closed reads on")
@@ -506,7 +499,7 @@ func TestOverwritingSaysWhatItDrops(t *testing.T) {
 		d, err := b.Put(9)
 		require.ErrorIs(t, err, buffer.ErrClosed)
 		require.Zero(t, d, "what is in a closed buffer stays")
-		dropped, err = b.SendDropped().Await(background)
+		dropped, err = b.Dropped()
 		require.NoError(t, err)
 		require.EqualValues(t, 3, dropped)
 		var rest []int
@@ -533,9 +526,6 @@ func TestUnboundedShowsItsDepth(t *testing.T) {
 		peak, err := b.Peak()
 		require.NoError(t, err)
 		require.Equal(t, 1000, peak)
-		peak, err = b.SendPeak().Await(background)
-		require.NoError(t, err)
-		require.Equal(t, 1000, peak)
 	})
 }
 
@@ -548,7 +538,7 @@ func TestGuardsAndFunctionsChangeNothing(t *testing.T) {
 		require.Equal(t, outcome{1, nil}, <-first)
 		require.NoError(t, b.put(background, 2))
 		for range 2 {
-			b.tryGet(background)
+			b.gets.try(background)
 		}
 		require.NoError(t, b.close())
 		_, err := b.get(background)
@@ -631,7 +621,7 @@ func TestStress(t *testing.T) {
 					ctx, cancel := fates.next(producers + c)
 					get := b.get
 					if rand.N(2) == 0 {
-						get = func(ctx context.Context) (int, error) { return b.sendGet(ctx).Await(background) }
+						get = func(ctx context.Context) (int, error) { return b.gets.send(ctx).Await(background) }
 					}
 					item, err := get(ctx)
 					cancel()

@@ -7,12 +7,12 @@ import (
 	"github.com/sluice-go/sluice/activeobject/internal/patterntest"
 )
 
-func TestEachOperationHasAllForms(t *testing.T) {
-	patterntest.Convention[*buffer.Bounded[int]](t)
-	patterntest.Convention[*buffer.Overwriting[int]](t)
-	patterntest.Convention[*buffer.Unbounded[int]](t)
-	patterntest.Convention[*buffer.ReadAny[int]](t)
-	patterntest.Convention[*buffer.ReadNew[int]](t)
-	patterntest.Convention[*buffer.Reader[int]](t)
-	patterntest.Convention[*buffer.ReadWriteNew[int]](t)
+func TestEachOperationHasAPlainMethodAndABoundOne(t *testing.T) {
+	reads := map[string]string{"Len": patterntest.Reads, "Peak": patterntest.Reads, "Dropped": patterntest.Reads, "Initialized": patterntest.Reads}
+	patterntest.Convention[*buffer.Bounded[int]](t, reads)
+	patterntest.Convention[*buffer.Overwriting[int]](t, reads)
+	patterntest.Convention[*buffer.Unbounded[int]](t, reads)
+	patterntest.Convention[*buffer.ReadAny[int]](t, reads)
+	patterntest.Convention[*buffer.ReadNew[int]](t, map[string]string{"GetAfter": "GetsAfter", "Register": "Registers"})
+	patterntest.Convention[*buffer.ReadWriteNew[int]](t, reads)
 }

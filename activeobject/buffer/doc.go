@@ -1,5 +1,4 @@
-// Package buffer has the shared objects that hand values from those who produce them
-// to those who consume them.
+// Package buffer has the shared objects that hand values from producers to consumers.
 //
 //	orders, err := buffer.NewBounded[Order](system, 16)
 //
@@ -8,7 +7,7 @@
 //		…
 //	}
 //
-// Which one to take is a question of what may get lost, and of who may wait:
+// Which one to take is a question of what may get lost, and of which side may wait:
 //
 //	                Put waits          Get waits          values
 //	Bounded         while it is full   while it is empty  every one, once
@@ -21,13 +20,18 @@
 // Values come out in the order in which they were put, where some are lost with gaps. Any
 // number of goroutines may put and get.
 //
-// Each operation that waits comes in four forms: Put waits, TryPut does not, SendPut
-// returns a future, and PutCase is for activeobject.Select. If a context ends while its
-// request waits, that request never runs: a Get has taken nothing, a Put has put
-// nothing. What never waits has two forms, such as Len and SendLen, and neither takes a
-// context.
+// A method calls its operation and waits for the result; one that never waits takes no context.
+// For everything else, Puts, Gets and Closes return the operation itself, bound to the buffer:
 //
-// A buffer can be closed. Put fails then, also for those who wait, with a *ClosedError;
+//	f := orders.Puts().Send(ctx, order)                            // a future
+//	order, err := orders.Gets().Try(ctx, nil)                      // refuses to wait
+//	i, err := activeobject.Select(ctx, orders.Gets().Case(nil), …) // or something else
+//	produce(orders.Puts())                                         // for code that knows a Proxy only
+//
+// If a context ends while its request waits, that request never runs: a Get has taken nothing,
+// a Put has put nothing.
+//
+// A buffer can be closed. Put fails then, also if it waits, with a *ClosedError;
 // Get does so once there is nothing left to get. Stopping a buffer, through its Object,
 // is harder: what is in it is lost, and everything fails with activeobject.ErrStopped.
 //
@@ -98,7 +102,7 @@ func (e *end) close(none) (none, error) {
 	return nil, nil
 }
 
-// passed is the error of who comes too late.
+// passed is the error of a request that comes too late.
 func (e *end) passed() error { return &ClosedError{Buffer: e.ObjectName()} }
 
 // all ranges over what get returns. A buffer that is closed and drained ends it

@@ -47,11 +47,12 @@ func ExampleBounded() {
 	b, _ := buffer.NewBounded[int](system, 2, activeobject.Name("numbers"))
 	b.Put(ctx, 1)
 	b.Put(ctx, 2)
-	fmt.Println(b.TryPut(ctx, 3))
+	_, err := b.Puts().Try(ctx, 3)
+	fmt.Println(err)
 
-	waiting := b.SendPut(ctx, 3) // a future, until there is room
+	waiting := b.Puts().Send(ctx, 3) // a future, until there is room
 	fmt.Println(b.Get(ctx))
-	_, err := waiting.Await(ctx)
+	_, err = waiting.Await(ctx)
 	n, _ := b.Len()
 	fmt.Println(err, n, "of", b.Cap())
 	// Output:
@@ -126,7 +127,7 @@ func ExampleUnbounded() {
 	// Output: 10 left, of 1000
 }
 
-// A sensor is read when somebody wants to know.
+// A sensor is read at any time.
 func ExampleReadAny() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
@@ -151,7 +152,7 @@ func ExampleReadNew() {
 	position.Put("a1")
 	position.Put("a2")
 	fmt.Println(position.Get(ctx))
-	_, err := position.TryGet(ctx) // nothing new
+	_, err := position.Gets().Try(ctx, nil) // nothing new
 	fmt.Println(errors.Is(err, activeobject.ErrRefused))
 	// Output:
 	// a2 <nil>
@@ -193,7 +194,7 @@ func ExampleReadNew_GetAfter() {
 	value, serial, err := config.GetAfter(ctx, 0)
 	fmt.Println(value, serial, err)
 
-	next := config.SendGetAfter(ctx, serial)
+	next := config.GetsAfter().Send(ctx, serial)
 	config.Put("blue")
 	s, err := next.Await(ctx)
 	fmt.Println(s.Value, s.Serial, err)
@@ -208,7 +209,7 @@ func ExampleReadWriteNew() {
 	defer system.Close(ctx)
 	tray, _ := buffer.NewReadWriteNew[string](system)
 	tray.Put(ctx, "soup")
-	second := tray.SendPut(ctx, "bread") // once the soup was taken
+	second := tray.Puts().Send(ctx, "bread") // once the soup was taken
 	fmt.Println(second.Ready())
 	fmt.Println(tray.Get(ctx))
 	second.Await(ctx)
@@ -220,7 +221,7 @@ func ExampleReadWriteNew() {
 }
 
 // A consumer takes what comes first, from whichever buffer.
-func ExampleBounded_GetCase() {
+func ExampleBounded_Gets() {
 	system := actor.NewSystem()
 	ctx := context.Background()
 	defer system.Close(ctx)
@@ -229,7 +230,7 @@ func ExampleBounded_GetCase() {
 	normal.Put(ctx, "letter")
 	urgent.Put("telegram")
 	for range 2 {
-		first, second := urgent.GetCase(), normal.GetCase()
+		first, second := urgent.Gets().Case(nil), normal.Gets().Case(nil)
 		switch i, _ := activeobject.Select(ctx, first, second); i {
 		case 0:
 			fmt.Println(first.Result())

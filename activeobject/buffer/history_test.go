@@ -215,19 +215,14 @@ func check[S comparable](t *testing.T, next model[S], kinds []string, perform pe
 }
 
 // one of the three ways of making a request.
-func one[R any](way int, call, try func() (R, error), send func() activeobject.Future[R]) (R, error) {
+func one[A, R any](way int, ctx context.Context, call func() (R, error), p activeobject.LocalProxy[A, R], arg A) (R, error) {
 	switch way {
 	case 0:
 		return call()
 	case 1:
-		return try()
+		return p.Try(ctx, arg)
 	}
-	return send().Await(background)
-}
-
-// or is one for what never waits.
-func or[R any](way int, call func() (R, error), send func() activeobject.Future[R]) (R, error) {
-	return one(way, call, call, send)
+	return p.Send(ctx, arg).Await(background)
 }
 
 type none = activeobject.None
@@ -245,15 +240,13 @@ func TestHistoriesAreSequential(t *testing.T) {
 				check(t, fifo(room, false), []string{"put", "put", "get", "get", "len", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 					switch in.do {
 					case "put":
-						_, err = one(way, nothing(func() error { return b.Put(ctx, in.arg) }), nothing(func() error { return b.TryPut(ctx, in.arg) }),
-							func() activeobject.Future[none] { return b.SendPut(ctx, in.arg) })
+						_, err = one(way, ctx, nothing(func() error { return b.Put(ctx, in.arg) }), b.Puts(), in.arg)
 					case "get":
-						out.value, err = one(way, func() (int, error) { return b.Get(ctx) }, func() (int, error) { return b.TryGet(ctx) },
-							func() activeobject.Future[int] { return b.SendGet(ctx) })
+						out.value, err = one(way, ctx, func() (int, error) { return b.Get(ctx) }, b.Gets(), nil)
 					case "len":
-						out.value, err = or(way, b.Len, b.SendLen)
+						out.value, err = b.Len()
 					case "close":
-						_, err = or(way, nothing(b.Close), b.SendClose)
+						_, err = one(way, background, nothing(b.Close), b.Closes(), nil)
 					}
 					return err
 				})
@@ -265,16 +258,14 @@ func TestHistoriesAreSequential(t *testing.T) {
 				switch in.do {
 				case "put":
 					var d buffer.Dropped[int]
-					d, err = or(way, func() (buffer.Dropped[int], error) { return o.Put(in.arg) },
-						func() activeobject.Future[buffer.Dropped[int]] { return o.SendPut(in.arg) })
+					d, err = one(way, background, func() (buffer.Dropped[int], error) { return o.Put(in.arg) }, o.Puts(), in.arg)
 					out.value = d.Item
 				case "get":
-					out.value, err = one(way, func() (int, error) { return o.Get(ctx) }, func() (int, error) { return o.TryGet(ctx) },
-						func() activeobject.Future[int] { return o.SendGet(ctx) })
+					out.value, err = one(way, ctx, func() (int, error) { return o.Get(ctx) }, o.Gets(), nil)
 				case "len":
-					out.value, err = or(way, o.Len, o.SendLen)
+					out.value, err = o.Len()
 				case "close":
-					_, err = or(way, nothing(o.Close), o.SendClose)
+					_, err = one(way, background, nothing(o.Close), o.Closes(), nil)
 				}
 				return err
 			})
@@ -287,14 +278,13 @@ func TestHistoriesAreSequential(t *testing.T) {
 				}
 				switch in.do {
 				case "put":
-					_, err = or(way, nothing(func() error { return u.Put(in.arg) }), func() activeobject.Future[none] { return u.SendPut(in.arg) })
+					_, err = one(way, background, nothing(func() error { return u.Put(in.arg) }), u.Puts(), in.arg)
 				case "get":
-					out.value, err = one(way, func() (int, error) { return u.Get(ctx) }, func() (int, error) { return u.TryGet(ctx) },
-						func() activeobject.Future[int] { return u.SendGet(ctx) })
+					out.value, err = one(way, ctx, func() (int, error) { return u.Get(ctx) }, u.Gets(), nil)
 				case "len":
-					out.value, err = or(way, u.Len, u.SendLen)
+					out.value, err = u.Len()
 				case "close":
-					_, err = or(way, nothing(u.Close), u.SendClose)
+					_, err = one(way, background, nothing(u.Close), u.Closes(), nil)
 				}
 				return err
 			})
@@ -304,11 +294,11 @@ func TestHistoriesAreSequential(t *testing.T) {
 			check(t, readAny, []string{"put", "get", "get", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 				switch in.do {
 				case "put":
-					_, err = or(way, nothing(func() error { return a.Put(in.arg) }), func() activeobject.Future[none] { return a.SendPut(in.arg) })
+					_, err = one(way, background, nothing(func() error { return a.Put(in.arg) }), a.Puts(), in.arg)
 				case "get":
-					out.value, err = or(way, a.Get, a.SendGet)
+					out.value, err = one(way, background, a.Get, a.Gets(), nil)
 				case "close":
-					_, err = or(way, nothing(a.Close), a.SendClose)
+					_, err = one(way, background, nothing(a.Close), a.Closes(), nil)
 				}
 				return err
 			})
@@ -318,13 +308,11 @@ func TestHistoriesAreSequential(t *testing.T) {
 			check(t, fifo(1, false), []string{"put", "put", "get", "get", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 				switch in.do {
 				case "put":
-					_, err = one(way, nothing(func() error { return h.Put(ctx, in.arg) }), nothing(func() error { return h.TryPut(ctx, in.arg) }),
-						func() activeobject.Future[none] { return h.SendPut(ctx, in.arg) })
+					_, err = one(way, ctx, nothing(func() error { return h.Put(ctx, in.arg) }), h.Puts(), in.arg)
 				case "get":
-					out.value, err = one(way, func() (int, error) { return h.Get(ctx) }, func() (int, error) { return h.TryGet(ctx) },
-						func() activeobject.Future[int] { return h.SendGet(ctx) })
+					out.value, err = one(way, ctx, func() (int, error) { return h.Get(ctx) }, h.Gets(), nil)
 				case "close":
-					_, err = or(way, nothing(h.Close), h.SendClose)
+					_, err = one(way, background, nothing(h.Close), h.Closes(), nil)
 				}
 				return err
 			})
@@ -336,30 +324,25 @@ func TestHistoriesAreSequential(t *testing.T) {
 			check(t, readNew, []string{"put", "put", "get", "get by 0", "get by 1", "get after", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 				switch in.do {
 				case "put":
-					_, err = or(way, nothing(func() error { return n.Put(in.arg) }), func() activeobject.Future[none] { return n.SendPut(in.arg) })
+					_, err = one(way, background, nothing(func() error { return n.Put(in.arg) }), n.Puts(), in.arg)
 				case "get":
-					out.value, err = one(way, func() (int, error) { return n.Get(ctx) }, func() (int, error) { return n.TryGet(ctx) },
-						func() activeobject.Future[int] { return n.SendGet(ctx) })
+					out.value, err = one(way, ctx, func() (int, error) { return n.Get(ctx) }, n.Gets(), nil)
 				case "get by 0", "get by 1":
 					r := readers[in.do[7]-'0']
-					out.value, err = one(way, func() (int, error) { return r.Get(ctx) }, func() (int, error) { return r.TryGet(ctx) },
-						func() activeobject.Future[int] { return r.SendGet(ctx) })
+					out.value, err = one(way, ctx, func() (int, error) { return r.Get(ctx) }, n.ReaderGets(), r.ID())
 				case "get after":
 					after := known.Load()
 					in.arg = int(after)
 					var s buffer.Serial[int]
-					s, err = one(way, func() (s buffer.Serial[int], err error) {
+					s, err = one(way, ctx, func() (s buffer.Serial[int], err error) {
 						s.Value, s.Serial, err = n.GetAfter(ctx, after)
 						return s, err
-					}, func() (s buffer.Serial[int], err error) {
-						s.Value, s.Serial, err = n.TryGetAfter(ctx, after)
-						return s, err
-					}, func() activeobject.Future[buffer.Serial[int]] { return n.SendGetAfter(ctx, after) })
+					}, n.GetsAfter(), after)
 					if out.value, out.serial = s.Value, s.Serial; err == nil {
 						known.Store(s.Serial) // it may go back, which is as good
 					}
 				case "close":
-					_, err = or(way, nothing(n.Close), n.SendClose)
+					_, err = one(way, background, nothing(n.Close), n.Closes(), nil)
 				}
 				return err
 			})

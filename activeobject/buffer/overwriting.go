@@ -53,7 +53,7 @@ func declareOverwritings[T any]() *overwritings[T] {
 
 // Overwriting is a buffer for the latest items: when it is full, a Put overwrites the
 // oldest, and never waits. It is the variation of the bounded buffer that the text
-// describes in words; here nobody loses an item unawares.
+// describes in words; here Put returns the item that is lost.
 type Overwriting[T any] struct {
 	ops *overwritings[T]
 	o   *activeobject.Object[window[T]]
@@ -89,32 +89,21 @@ func (b *Overwriting[T]) Put(item T) (Dropped[T], error) {
 	return b.ops.put.Call(context.Background(), b.o, item)
 }
 
-// SendPut is Put as a future.
-func (b *Overwriting[T]) SendPut(item T) activeobject.Future[Dropped[T]] {
-	return b.ops.put.Send(context.Background(), b.o, item)
+// Puts returns Put, bound to the buffer.
+func (b *Overwriting[T]) Puts() activeobject.LocalProxy[T, Dropped[T]] {
+	return activeobject.At(b.ops.put, b.o)
 }
 
 // Get takes the oldest item out. It waits while there is none; if ctx ends first it has
 // taken nothing, and never will. Once the buffer is closed and empty it fails with a
-// *ClosedError, also for those who wait then.
+// *ClosedError, also if it waits then.
 func (b *Overwriting[T]) Get(ctx context.Context) (T, error) {
 	return b.ops.get.Call(ctx, b.o, nil)
 }
 
-// TryGet is Get for who does not want to wait: if he had to it fails with an
-// *activeobject.RefusedError.
-func (b *Overwriting[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, nil)
-}
-
-// SendGet is Get as a future.
-func (b *Overwriting[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, nil)
-}
-
-// GetCase is Get as a case for activeobject.Select.
-func (b *Overwriting[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, nil)
+// Gets returns Get, bound to the buffer.
+func (b *Overwriting[T]) Gets() activeobject.LocalProxy[activeobject.None, T] {
+	return activeobject.At(b.ops.get, b.o)
 }
 
 // All ranges over the items as Get takes them, as Bounded.All does.
@@ -125,22 +114,12 @@ func (b *Overwriting[T]) Len() (int, error) {
 	return b.ops.length.Call(context.Background(), b.o, nil)
 }
 
-// SendLen is Len as a future.
-func (b *Overwriting[T]) SendLen() activeobject.Future[int] {
-	return b.ops.length.Send(context.Background(), b.o, nil)
-}
-
 // Cap returns how many items there is room for.
 func (b *Overwriting[T]) Cap() int { return b.cap }
 
 // Dropped returns how many items have been dropped so far.
 func (b *Overwriting[T]) Dropped() (uint64, error) {
 	return b.ops.lost.Call(context.Background(), b.o, nil)
-}
-
-// SendDropped is Dropped as a future.
-func (b *Overwriting[T]) SendDropped() activeobject.Future[uint64] {
-	return b.ops.lost.Send(context.Background(), b.o, nil)
 }
 
 // Close says that nothing is put any more. What is in the buffer can still be got. A
@@ -150,10 +129,10 @@ func (b *Overwriting[T]) Close() error {
 	return err
 }
 
-// SendClose is Close as a future.
-func (b *Overwriting[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, nil)
+// Closes returns Close, bound to the buffer.
+func (b *Overwriting[T]) Closes() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(b.ops.shut, b.o)
 }
 
-// Object returns the shared object, to explain, observe or stop it.
-func (b *Overwriting[T]) Object() *activeobject.Object[window[T]] { return b.o }
+// Object returns the shared object, to explain, observe, address or stop it.
+func (b *Overwriting[T]) Object() activeobject.AnyObject { return b.o }

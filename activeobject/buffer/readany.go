@@ -54,8 +54,8 @@ func declareReadAnys[T any]() *readAnys[T] {
 	}
 }
 
-// ReadAny holds the latest value, to be read at any time: a reader who is faster than
-// the writer reads a value several times, one who is slower skips some. Nobody waits.
+// ReadAny holds the latest value, to be read at any time: a reader that is faster than
+// the writer reads a value several times, a slower one skips some. Neither waits.
 // It is the text's unconditional buffer, for sensors and the like.
 type ReadAny[T any] struct {
 	ops *readAnys[T]
@@ -84,9 +84,9 @@ func (b *ReadAny[T]) Put(value T) error {
 	return err
 }
 
-// SendPut is Put as a future.
-func (b *ReadAny[T]) SendPut(value T) activeobject.Future[none] {
-	return b.ops.put.Send(context.Background(), b.o, value)
+// Puts returns Put, bound to the buffer.
+func (b *ReadAny[T]) Puts() activeobject.LocalProxy[T, activeobject.None] {
+	return activeobject.At(b.ops.put, b.o)
 }
 
 // Get returns the value, which stays. Before there is one it fails with an
@@ -97,19 +97,14 @@ func (b *ReadAny[T]) Get() (T, error) {
 	return b.ops.get.Call(context.Background(), b.o, nil)
 }
 
-// SendGet is Get as a future.
-func (b *ReadAny[T]) SendGet() activeobject.Future[T] {
-	return b.ops.get.Send(context.Background(), b.o, nil)
+// Gets returns Get, bound to the buffer: a source of values like those of other buffers.
+func (b *ReadAny[T]) Gets() activeobject.LocalProxy[activeobject.None, T] {
+	return activeobject.At(b.ops.get, b.o)
 }
 
 // Initialized reports whether there is a value. Once there is one there always is.
 func (b *ReadAny[T]) Initialized() (bool, error) {
 	return b.ops.initialized.Call(context.Background(), b.o, nil)
-}
-
-// SendInitialized is Initialized as a future.
-func (b *ReadAny[T]) SendInitialized() activeobject.Future[bool] {
-	return b.ops.initialized.Send(context.Background(), b.o, nil)
 }
 
 // Close says that nothing is put any more. A second Close fails with a *ClosedError.
@@ -118,10 +113,10 @@ func (b *ReadAny[T]) Close() error {
 	return err
 }
 
-// SendClose is Close as a future.
-func (b *ReadAny[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, nil)
+// Closes returns Close, bound to the buffer.
+func (b *ReadAny[T]) Closes() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(b.ops.shut, b.o)
 }
 
-// Object returns the shared object, to explain, observe or stop it.
-func (b *ReadAny[T]) Object() *activeobject.Object[sample[T]] { return b.o }
+// Object returns the shared object, to explain, observe, address or stop it.
+func (b *ReadAny[T]) Object() activeobject.AnyObject { return b.o }

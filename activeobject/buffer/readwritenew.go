@@ -75,50 +75,27 @@ func NewReadWriteNew[T any](system *actor.System, options ...activeobject.Option
 
 // Put writes a value. It waits until the last one was read; if ctx ends first, the value
 // has not been written and never will be. Once the buffer is closed it fails with a
-// *ClosedError, also for those who wait then.
+// *ClosedError, also if it waits then.
 func (b *ReadWriteNew[T]) Put(ctx context.Context, value T) error {
 	_, err := b.ops.put.Call(ctx, b.o, value)
 	return err
 }
 
-// TryPut is Put for who does not want to wait: if he had to it fails with an
-// *activeobject.RefusedError.
-func (b *ReadWriteNew[T]) TryPut(ctx context.Context, value T) error {
-	_, err := b.ops.put.Try(ctx, b.o, value)
-	return err
-}
-
-// SendPut is Put as a future.
-func (b *ReadWriteNew[T]) SendPut(ctx context.Context, value T) activeobject.Future[none] {
-	return b.ops.put.Send(ctx, b.o, value)
-}
-
-// PutCase is Put as a case for activeobject.Select.
-func (b *ReadWriteNew[T]) PutCase(value T) *activeobject.Case[none] {
-	return b.ops.put.Case(b.o, value)
+// Puts returns Put, bound to the buffer.
+func (b *ReadWriteNew[T]) Puts() activeobject.LocalProxy[T, activeobject.None] {
+	return activeobject.At(b.ops.put, b.o)
 }
 
 // Get reads the value, once it is new. If ctx ends before, nothing has been read, and
 // never will be. Once the buffer is closed and its last value read, Get fails with a
-// *ClosedError, also for those who wait then.
+// *ClosedError, also if it waits then.
 func (b *ReadWriteNew[T]) Get(ctx context.Context) (T, error) {
 	return b.ops.get.Call(ctx, b.o, nil)
 }
 
-// TryGet is Get for who does not want to wait: if he had to it fails with an
-// *activeobject.RefusedError.
-func (b *ReadWriteNew[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, nil)
-}
-
-// SendGet is Get as a future.
-func (b *ReadWriteNew[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, nil)
-}
-
-// GetCase is Get as a case for activeobject.Select.
-func (b *ReadWriteNew[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, nil)
+// Gets returns Get, bound to the buffer.
+func (b *ReadWriteNew[T]) Gets() activeobject.LocalProxy[activeobject.None, T] {
+	return activeobject.At(b.ops.get, b.o)
 }
 
 // All ranges over the values as Get reads them, as Bounded.All does.
@@ -131,10 +108,10 @@ func (b *ReadWriteNew[T]) Close() error {
 	return err
 }
 
-// SendClose is Close as a future.
-func (b *ReadWriteNew[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, nil)
+// Closes returns Close, bound to the buffer.
+func (b *ReadWriteNew[T]) Closes() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(b.ops.shut, b.o)
 }
 
-// Object returns the shared object, to explain, observe or stop it.
-func (b *ReadWriteNew[T]) Object() *activeobject.Object[handover[T]] { return b.o }
+// Object returns the shared object, to explain, observe, address or stop it.
+func (b *ReadWriteNew[T]) Object() activeobject.AnyObject { return b.o }

@@ -100,7 +100,7 @@ func declareUnboundeds[T any]() *unboundeds[T] {
 }
 
 // Unbounded is a buffer for any number of items, which come out in the order in which
-// they went in. Put never waits. So it is for producers who are no faster than the
+// they went in. Put never waits. So it is for producers that are no faster than the
 // consumers on average: else it grows until the memory is used up. Watch Len and Peak.
 //
 // The text's unbounded buffer allocates for each item and frees with each; this one does
@@ -127,32 +127,21 @@ func (b *Unbounded[T]) Put(item T) error {
 	return err
 }
 
-// SendPut is Put as a future.
-func (b *Unbounded[T]) SendPut(item T) activeobject.Future[none] {
-	return b.ops.put.Send(context.Background(), b.o, item)
+// Puts returns Put, bound to the buffer.
+func (b *Unbounded[T]) Puts() activeobject.LocalProxy[T, activeobject.None] {
+	return activeobject.At(b.ops.put, b.o)
 }
 
 // Get takes the item out that has been in the buffer for longest. It waits while there
 // is none; if ctx ends first it has taken nothing, and never will. Once the buffer is
-// closed and empty it fails with a *ClosedError, also for those who wait then.
+// closed and empty it fails with a *ClosedError, also if it waits then.
 func (b *Unbounded[T]) Get(ctx context.Context) (T, error) {
 	return b.ops.get.Call(ctx, b.o, nil)
 }
 
-// TryGet is Get for who does not want to wait: if he had to it fails with an
-// *activeobject.RefusedError.
-func (b *Unbounded[T]) TryGet(ctx context.Context) (T, error) {
-	return b.ops.get.Try(ctx, b.o, nil)
-}
-
-// SendGet is Get as a future.
-func (b *Unbounded[T]) SendGet(ctx context.Context) activeobject.Future[T] {
-	return b.ops.get.Send(ctx, b.o, nil)
-}
-
-// GetCase is Get as a case for activeobject.Select.
-func (b *Unbounded[T]) GetCase() *activeobject.Case[T] {
-	return b.ops.get.Case(b.o, nil)
+// Gets returns Get, bound to the buffer.
+func (b *Unbounded[T]) Gets() activeobject.LocalProxy[activeobject.None, T] {
+	return activeobject.At(b.ops.get, b.o)
 }
 
 // All ranges over the items as Get takes them, as Bounded.All does.
@@ -163,19 +152,9 @@ func (b *Unbounded[T]) Len() (int, error) {
 	return b.ops.length.Call(context.Background(), b.o, nil)
 }
 
-// SendLen is Len as a future.
-func (b *Unbounded[T]) SendLen() activeobject.Future[int] {
-	return b.ops.length.Send(context.Background(), b.o, nil)
-}
-
 // Peak returns how many items have been in the buffer at most.
 func (b *Unbounded[T]) Peak() (int, error) {
 	return b.ops.peak.Call(context.Background(), b.o, nil)
-}
-
-// SendPeak is Peak as a future.
-func (b *Unbounded[T]) SendPeak() activeobject.Future[int] {
-	return b.ops.peak.Send(context.Background(), b.o, nil)
 }
 
 // Close says that nothing is put any more. What is in the buffer can still be got. A
@@ -185,10 +164,10 @@ func (b *Unbounded[T]) Close() error {
 	return err
 }
 
-// SendClose is Close as a future.
-func (b *Unbounded[T]) SendClose() activeobject.Future[none] {
-	return b.ops.shut.Send(context.Background(), b.o, nil)
+// Closes returns Close, bound to the buffer.
+func (b *Unbounded[T]) Closes() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(b.ops.shut, b.o)
 }
 
-// Object returns the shared object, to explain, observe or stop it.
-func (b *Unbounded[T]) Object() *activeobject.Object[queue[T]] { return b.o }
+// Object returns the shared object, to explain, observe, address or stop it.
+func (b *Unbounded[T]) Object() activeobject.AnyObject { return b.o }

@@ -66,7 +66,7 @@ func NewBurst(system *actor.System, sampleSize int, options ...activeobject.Opti
 	return &Burst{o}, nil
 }
 
-// Request waits until so many wait as are in a sample, or until a Grant, and passes with
+// Request waits until as many wait as are in a sample, or until a Grant, and passes with
 // all of them. If ctx ends first it returns the context's error, and has not been in
 // any burst.
 func (b *Burst) Request(ctx context.Context) error {
@@ -74,35 +74,26 @@ func (b *Burst) Request(ctx context.Context) error {
 	return err
 }
 
-// TryRequest passes if there is a grant that nobody has used. Else it fails with an error
-// that matches activeobject.ErrRefused. It completes no sample.
-func (b *Burst) TryRequest(ctx context.Context) error {
-	_, err := request.Try(ctx, b.o, nil)
-	return err
+// Requests returns Request, bound to the lock. A Try passes if there is an unused grant, and
+// completes no sample; all else waits, and is of the sample.
+func (b *Burst) Requests() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(request, b.o)
 }
 
-// SendRequest is Request as a future. It is one of those who wait.
-func (b *Burst) SendRequest(ctx context.Context) activeobject.Future[none] {
-	return request.Send(ctx, b.o, nil)
-}
-
-// RequestCase is Request as a case for activeobject.Select.
-func (b *Burst) RequestCase() *activeobject.Case[none] {
-	return request.Case(b.o, nil)
-}
-
-// Grant lets all pass that wait. If nobody does it is kept, once, for the next one to
-// come, who then passes alone.
+// Grant lets all requests pass that wait. If none does it is kept, once, for the next one to
+// come, which then passes alone.
 func (b *Burst) Grant() error {
 	_, err := grant.Call(background, b.o, nil)
 	return err
 }
 
-// SendGrant is Grant as a future.
-func (b *Burst) SendGrant() activeobject.Future[none] { return grant.Send(background, b.o, nil) }
+// Grants returns Grant, bound to the lock.
+func (b *Burst) Grants() activeobject.LocalProxy[activeobject.None, activeobject.None] {
+	return activeobject.At(grant, b.o)
+}
 
-// Waiting returns how many wait to pass.
+// Waiting returns how many requests wait to pass.
 func (b *Burst) Waiting() int { return request.Waiting(b.o) }
 
-// Object returns the shared object, which can be explained, observed and stopped.
-func (b *Burst) Object() *activeobject.Object[burst] { return b.o }
+// Object returns the shared object, to explain, observe, address or stop it.
+func (b *Burst) Object() activeobject.AnyObject { return b.o }

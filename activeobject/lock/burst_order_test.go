@@ -35,14 +35,14 @@ func TestABurstPassesWholeUnderEveryPolicy(t *testing.T) {
 				for i := range sample { // the later a request comes, the sooner it goes
 					ctx, cancel := context.WithDeadline(background, time.Now().Add(time.Hour-time.Duration(i)*time.Minute))
 					defer cancel()
-					burst = append(burst, b.SendRequest(activeobject.WithPriority(ctx, i)))
+					burst = append(burst, b.Requests().Send(activeobject.WithPriority(ctx, i), nil))
 				}
 				for i, f := range burst {
 					require.NoError(t, over(t, f), "request %d", i)
 				}
 				require.Zero(t, b.Waiting())
-				require.ErrorIs(t, b.TryRequest(background), activeobject.ErrRefused, "the lock is closed behind the burst")
-				next := b.SendRequest(background)
+				require.ErrorIs(t, try(b.Requests(), nil), activeobject.ErrRefused, "the lock is closed behind the burst")
+				next := b.Requests().Send(background, nil)
 				require.False(t, next.Ready(), "the next burst has not begun")
 				require.True(t, next.Withdraw())
 			}
@@ -65,7 +65,7 @@ func TestABurstLockHasRoomForItsSample(t *testing.T) {
 		require.NoError(t, err)
 		var burst []activeobject.Future[None]
 		for range sample {
-			burst = append(burst, b.SendRequest(background))
+			burst = append(burst, b.Requests().Send(background, nil))
 		}
 		for _, f := range burst {
 			require.NoError(t, over(t, f))

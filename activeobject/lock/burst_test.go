@@ -39,47 +39,47 @@ func TestABurstPassesWholeAndClosesTheLock(t *testing.T) {
 					require.False(t, f.Ready())
 				}
 				require.Equal(t, i, b.Waiting())
-				burst = append(burst, b.SendRequest(background))
+				burst = append(burst, b.Requests().Send(background, nil))
 			}
 			for _, f := range burst {
 				require.NoError(t, over(t, f))
 			}
 			require.Zero(t, b.Waiting())
-			require.ErrorIs(t, b.TryRequest(background), activeobject.ErrRefused)
+			require.ErrorIs(t, try(b.Requests(), nil), activeobject.ErrRefused)
 		}
 	}
 }
 
 func TestAGrantLetsPassAllThatWait(t *testing.T) {
 	b := newBurst(t, 5)
-	one, two := b.SendRequest(background), b.SendRequest(background)
+	one, two := b.Requests().Send(background, nil), b.Requests().Send(background, nil)
 	require.NoError(t, b.Grant())
 	require.NoError(t, over(t, one))
 	require.NoError(t, over(t, two))
-	require.False(t, b.SendRequest(background).Ready(), "the lock is closed again")
+	require.False(t, b.Requests().Send(background, nil).Ready(), "the lock is closed again")
 }
 
 func TestAGrantWithNobodyWaitingIsKeptForTheNext(t *testing.T) {
 	b := newBurst(t, 5)
 	require.NoError(t, b.Grant())
-	require.NoError(t, over(t, b.SendGrant()), "two are as good as one")
-	require.NoError(t, over(t, b.SendRequest(background)))
-	require.False(t, b.SendRequest(background).Ready())
+	require.NoError(t, over(t, b.Grants().Send(background, nil)), "two are as good as one")
+	require.NoError(t, over(t, b.Requests().Send(background, nil)))
+	require.False(t, b.Requests().Send(background, nil).Ready())
 
 	b = newBurst(t, 5)
 	require.NoError(t, b.Grant())
-	require.NoError(t, b.TryRequest(background))
-	require.ErrorIs(t, b.TryRequest(background), activeobject.ErrRefused)
+	require.NoError(t, try(b.Requests(), nil))
+	require.ErrorIs(t, try(b.Requests(), nil), activeobject.ErrRefused)
 }
 
 func TestWhoIsWithdrawnIsInNoBurst(t *testing.T) {
 	b := newBurst(t, 3)
-	one, two := b.SendRequest(background), b.SendRequest(background)
+	one, two := b.Requests().Send(background, nil), b.Requests().Send(background, nil)
 	require.True(t, one.Withdraw())
 	require.ErrorIs(t, over(t, one), context.Canceled)
-	three := b.SendRequest(background)
+	three := b.Requests().Send(background, nil)
 	require.False(t, two.Ready() || three.Ready(), "two are no sample")
-	four := b.SendRequest(background)
+	four := b.Requests().Send(background, nil)
 	for _, f := range []activeobject.Future[None]{two, three, four} {
 		require.NoError(t, over(t, f))
 	}
@@ -113,7 +113,7 @@ func TestABurstIsChosenBySelect(t *testing.T) {
 	b, other := newBurst(t, 2), newBurst(t, 2)
 	chosen := make(chan int, 1)
 	go func() {
-		i, _ := activeobject.Select(background, other.RequestCase(), b.RequestCase())
+		i, _ := activeobject.Select(background, other.Requests().Case(nil), b.Requests().Case(nil))
 		chosen <- i
 	}()
 	for b.Waiting() < 1 {
@@ -126,9 +126,9 @@ func TestABurstIsChosenBySelect(t *testing.T) {
 
 func TestAStoppedBurstFailsEverything(t *testing.T) {
 	b := newBurst(t, 2)
-	waiting := b.SendRequest(background)
+	waiting := b.Requests().Send(background, nil)
 	<-b.Object().Stop()
-	for _, err := range []error{over(t, waiting), b.Request(background), b.TryRequest(background), b.Grant()} {
+	for _, err := range []error{over(t, waiting), b.Request(background), try(b.Requests(), nil), b.Grant()} {
 		require.ErrorIs(t, err, activeobject.ErrStopped)
 	}
 }
@@ -145,7 +145,7 @@ func TestABurstOfNobodyCannotBeMade(t *testing.T) {
 
 func TestAWaitForABurstIsExplained(t *testing.T) {
 	b := newBurst(t, 2)
-	b.SendRequest(background)
+	b.Requests().Send(background, nil)
 	w := b.Object().Explain().Waiting[0]
 	require.Equal(t, "request", w.Operation)
 	require.Equal(t, "burst complete or granted", w.Reason.Guard)
@@ -174,11 +174,11 @@ func TestABurstLockKeepsToItsRules(t *testing.T) {
 				}
 				t.Repeat(map[string]func(*rapid.T){
 					"request": func(t *rapid.T) {
-						line = append(line, b.SendRequest(background))
+						line = append(line, b.Requests().Send(background, nil))
 						settle()
 					},
 					"try": func(t *rapid.T) {
-						if err := b.TryRequest(background); granted {
+						if err := try(b.Requests(), nil); granted {
 							require.NoError(t, err)
 							granted = false
 						} else {
@@ -262,7 +262,7 @@ func TestBurstsAreWholeUnderCancellation(t *testing.T) {
 	all.Wait()
 	require.EqualValues(t, workers*rounds, passed.Load()+withdrawn.Load())
 	require.Positive(t, passed.Load())
-	require.ErrorIs(t, b.TryRequest(background), activeobject.ErrRefused, "the lock is closed")
+	require.ErrorIs(t, try(b.Requests(), nil), activeobject.ErrRefused, "the lock is closed")
 	require.Zero(t, b.Waiting())
 }
 
@@ -274,11 +274,11 @@ func TestNobodySlipsInBehindABurst(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		var early []activeobject.Future[None]
 		for range 3 {
-			early = append(early, b.SendRequest(ctx))
+			early = append(early, b.Requests().Send(ctx, nil))
 		}
 		var all sync.WaitGroup
 		all.Go(cancel)
-		all.Go(func() { early = append(early, b.SendRequest(background)) })
+		all.Go(func() { early = append(early, b.Requests().Send(background, nil)) })
 		all.Wait()
 		passed := 0
 		for _, f := range early[:3] {
@@ -288,7 +288,7 @@ func TestNobodySlipsInBehindABurst(t *testing.T) {
 				require.ErrorIs(t, err, context.Canceled)
 			}
 		}
-		require.ErrorIs(t, b.TryRequest(background), activeobject.ErrRefused)
+		require.ErrorIs(t, try(b.Requests(), nil), activeobject.ErrRefused)
 		if late := early[3]; !late.Withdraw() { // it was one of a burst, maybe the only one left
 			require.NoError(t, over(t, late))
 		} else {

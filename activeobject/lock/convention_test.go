@@ -7,7 +7,10 @@ import (
 	"github.com/sluice-go/sluice/activeobject/lock"
 )
 
-func TestEachOperationHasAllForms(t *testing.T) {
-	patterntest.Convention[*lock.Burst](t)
-	patterntest.Convention[*lock.ReadWrite](t)
+func TestEachOperationHasAPlainMethodAndABoundOne(t *testing.T) {
+	patterntest.Convention[*lock.Burst](t, nil)
+	patterntest.Convention[*lock.ReadWrite](t, map[string]string{
+		"Lock": "Locks", "RLock": "Locks", "Unlock": "Unlocks", "RUnlock": "Unlocks",
+		"Readers": patterntest.Reads, "Writing": patterntest.Reads,
+	})
 }

@@ -2,9 +2,9 @@
 // locks, of three kinds.
 //
 //	gate, err := lock.NewBurst(system, 3)
-//	err = gate.Request(ctx) // waits until three wait, or somebody calls gate.Grant
+//	err = gate.Request(ctx) // waits until three wait, or gate.Grant is called
 //
-//	rw, err := lock.NewReadWrite(system)
+//	rw, err := lock.NewReadWrite(system) // fair; the others are NewReadersFirst and NewWritersFirst
 //	err = rw.WithRLock(ctx, func(ctx context.Context) error { … }) // beside other readers
 //	err = rw.WithLock(ctx, func(ctx context.Context) error { … })  // alone
 //
@@ -18,9 +18,16 @@
 // that of arrival may be chosen. So the guard itself says when a burst is over: it compares
 // how many requests have come inside with how many had when the burst began.
 //
+// A method calls its operation and waits for the result. For everything else Requests, Grants, Locks
+// and Unlocks return the operation itself, bound to the lock:
+//
+//	f := rw.Locks().Send(ctx, lock.ToRead)       // a future
+//	_, err = rw.Locks().Try(ctx, lock.ToWrite)   // refuses to wait, for the lock or behind another request
+//	rw.Unlocks().Tell(ctx, lock.ToRead)          // from a body that must not wait
+//
 // A request whose context ends while it waits has locked nothing, and leaves no trace:
-// one less waits for the burst, and whom a writer held off need not wait any longer.
-// A lock that is stopped (see Object) fails all that wait and all that come, with an
+// one less waits for the burst, and what a writer held off need not wait any longer.
+// A lock that is stopped (see Object) fails all requests that wait and all that come, with an
 // error that matches activeobject.ErrStopped, an unlock included.
 package lock
 

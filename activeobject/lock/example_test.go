@@ -17,25 +17,27 @@ func ExampleBurst() {
 
 	// A link that is opened for three messages at a time, or for what there is.
 	link, _ := lock.NewBurst(system, 3)
-	one, two := link.SendRequest(ctx), link.SendRequest(ctx)
+	one, two := link.Requests().Send(ctx, nil), link.Requests().Send(ctx, nil)
 	fmt.Println(one.Ready(), two.Ready())
 	fmt.Println(link.Request(ctx)) // the third: all pass
 	one.Await(ctx)
 	two.Await(ctx)
 
-	four := link.SendRequest(ctx)
+	four := link.Requests().Send(ctx, nil)
 	fmt.Println(four.Ready())
 	link.Grant() // it has waited for long enough
 	fmt.Println(four.Await(ctx))
 
-	link.Grant() // nobody waits: it is kept for the next one
-	fmt.Println(link.TryRequest(ctx))
-	fmt.Println(link.TryRequest(ctx) != nil)
+	link.Grant() // no request waits: it is kept for the next one
+	_, err := link.Requests().Try(ctx, nil)
+	fmt.Println(err)
+	_, err = link.Requests().Try(ctx, nil)
+	fmt.Println(err != nil)
 	// Output:
 	// false false
 	// <nil>
 	// false
-	// {} <nil>
+	// <nil> <nil>
 	// <nil>
 	// true
 }
@@ -69,31 +71,31 @@ func ExampleNewReadersFirst() {
 	defer system.Close(context.Background())
 	ctx := context.Background()
 
-	for _, build := range []struct {
+	for _, kind := range []struct {
 		name string
-		new  func(*actor.System) (*lock.ReadWrite, error)
+		new  func(*actor.System, ...activeobject.Option) (*lock.ReadWrite, error)
 	}{
-		{"readers first", func(s *actor.System) (*lock.ReadWrite, error) { return lock.NewReadersFirst(s) }},
-		{"writers first", func(s *actor.System) (*lock.ReadWrite, error) { return lock.NewWritersFirst(s) }},
-		{"fair", func(s *actor.System) (*lock.ReadWrite, error) { return lock.NewReadWrite(s) }},
+		{"readers first", lock.NewReadersFirst},
+		{"writers first", lock.NewWritersFirst},
+		{"fair", lock.NewReadWrite},
 	} {
-		rw, _ := build.new(system)
+		rw, _ := kind.new(system)
 		rw.RLock(ctx)
-		first := rw.SendLock(ctx)
-		reader := rw.SendRLock(ctx)
-		fmt.Println(build.name+": passes the writer who waits:", reader.Ready())
-		second := rw.SendLock(ctx)
+		first := rw.Locks().Send(ctx, lock.ToWrite)
+		reader := rw.Locks().Send(ctx, lock.ToRead)
+		fmt.Println(kind.name+": passes the writer that waits:", reader.Ready())
+		second := rw.Locks().Send(ctx, lock.ToWrite)
 		for !first.Ready() {
 			rw.RUnlock()
 		}
 		rw.Unlock()
-		fmt.Println("  next is the writer who came later:", second.Ready() && !reader.Ready())
+		fmt.Println("  next is the writer that came later:", second.Ready() && !reader.Ready())
 	}
 	// Output:
-	// readers first: passes the writer who waits: true
-	//   next is the writer who came later: false
-	// writers first: passes the writer who waits: false
-	//   next is the writer who came later: true
-	// fair: passes the writer who waits: false
-	//   next is the writer who came later: false
+	// readers first: passes the writer that waits: true
+	//   next is the writer that came later: false
+	// writers first: passes the writer that waits: false
+	//   next is the writer that came later: true
+	// fair: passes the writer that waits: false
+	//   next is the writer that came later: false
 }

@@ -15,7 +15,7 @@ type readWrite struct {
 	writing bool
 }
 
-// Mode is what a ReadWrite is locked for. It is the argument of its operations by message.
+// Mode is what a ReadWrite is locked for. It is the argument of its operations.
 type Mode bool
 
 // What a ReadWrite is locked for.
@@ -67,9 +67,9 @@ func declare(order activeobject.Option) *operations {
 	}
 }
 
-// Readers and writers stand in one line, and what it is ordered by makes the three kinds.
-// Where only the head of the line is asked, a writer who cannot start yet is not passed
-// by readers; where each is asked, he is.
+// Readers and writers wait in one line, and its order makes the three kinds. Where only the guard of
+// the first is evaluated, a writer that cannot start yet is not passed by readers; where each is
+// evaluated, it is.
 var (
 	fair         = declare(activeobject.ByArrival())
 	readersFirst = declare(activeobject.ByOrder(func(a, b *activeobject.Candidate) bool { return a.Argument == ToRead && b.Argument == ToWrite }))
@@ -82,30 +82,34 @@ func init() {
 }
 
 // ReadWrite is a lock that is held by any number of readers or by one writer. All its
-// methods may be called from any goroutine; who unlocks need not be who has locked.
+// methods may be called from any goroutine, and it may be unlocked by another one than has
+// locked it.
 //
-// Who holds it must not lock it once more, not even for reading: a writer may have come
+// A caller that holds it must not lock it once more, not even for reading: a writer may have come
 // to wait between the two.
 type ReadWrite struct {
 	o   *activeobject.Object[readWrite]
 	ops *operations
 }
 
-// NewReadWrite makes a fair read-write lock: first come first served, and readers who
-// come one after another read together. Nobody starves. It fails as activeobject.New
+// NewReadWrite makes a fair read-write lock: first come first served, and readers that
+// come one after another read together. None starves. It fails as activeobject.New
 // does, and likewise if an option orders requests, which belongs to the kind of lock.
+//
+// (The kinds are no options: they differ in a declaration, and an activeobject.Option adjusts an
+// object whose operations are declared.)
 func NewReadWrite(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
 	return build(fair, system, options)
 }
 
-// NewReadersFirst makes a read-write lock in which a reader waits for nobody but the
-// writer who writes. A writer starves as long as there is always somebody who reads.
+// NewReadersFirst makes a read-write lock in which a reader waits only while a writer holds it.
+// A writer starves as long as readers overlap. Otherwise it is like NewReadWrite.
 func NewReadersFirst(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
 	return build(readersFirst, system, options)
 }
 
 // NewWritersFirst makes a read-write lock in which no reader starts while a writer
-// waits. Readers starve as long as there always is one.
+// waits. Readers starve as long as one does. Otherwise it is like NewReadWrite.
 func NewWritersFirst(system *actor.System, options ...activeobject.Option) (*ReadWrite, error) {
 	return build(writersFirst, system, options)
 }
@@ -133,40 +137,42 @@ func (e *UnlockError) Error() string {
 	return fmt.Sprintf("sluice: %s: unlock of a lock that is not held for reading", e.Lock)
 }
 
-// Lock waits until nobody holds the lock and it is his turn, and holds it for writing. If
+// Lock waits until the lock is free and the request is first in line, and holds it for writing. If
 // ctx ends first it returns the context's error, and holds nothing.
 func (l *ReadWrite) Lock(ctx context.Context) error {
 	_, err := l.ops.lock.Call(ctx, l.o, ToWrite)
 	return err
 }
 
-// TryLock is Lock without waiting, neither for those who hold it nor behind somebody who
-// comes first: it fails with an error that matches activeobject.ErrRefused instead.
-func (l *ReadWrite) TryLock(ctx context.Context) error {
-	_, err := l.ops.lock.Try(ctx, l.o, ToWrite)
+// RLock waits until the lock is not held for writing and the request is first in line, and holds
+// it for reading. If ctx ends first it returns the context's error, and holds nothing.
+func (l *ReadWrite) RLock(ctx context.Context) error {
+	_, err := l.ops.lock.Call(ctx, l.o, ToRead)
 	return err
 }
 
-// SendLock is Lock as a future.
-func (l *ReadWrite) SendLock(ctx context.Context) activeobject.Future[none] {
-	return l.ops.lock.Send(ctx, l.o, ToWrite)
+// Locks returns Lock and RLock, bound to the lock: its argument says which.
+func (l *ReadWrite) Locks() activeobject.LocalProxy[Mode, activeobject.None] {
+	return activeobject.At(l.ops.lock, l.o)
 }
 
-// LockCase is Lock as a case for activeobject.Select.
-func (l *ReadWrite) LockCase() *activeobject.Case[none] {
-	return l.ops.lock.Case(l.o, ToWrite)
-}
-
-// Unlock ends what Lock has begun. If nobody holds the lock for writing that is an
+// Unlock ends what Lock has begun. If the lock is not held for writing that is an
 // *UnlockError.
 func (l *ReadWrite) Unlock() error {
 	_, err := l.ops.unlock.Call(background, l.o, ToWrite)
 	return err
 }
 
-// SendUnlock is Unlock as a future.
-func (l *ReadWrite) SendUnlock() activeobject.Future[none] {
-	return l.ops.unlock.Send(background, l.o, ToWrite)
+// RUnlock ends what RLock has begun. If the lock is not held for reading that is an
+// *UnlockError.
+func (l *ReadWrite) RUnlock() error {
+	_, err := l.ops.unlock.Call(background, l.o, ToRead)
+	return err
+}
+
+// Unlocks returns Unlock and RUnlock, bound to the lock: its argument says which.
+func (l *ReadWrite) Unlocks() activeobject.LocalProxy[Mode, activeobject.None] {
+	return activeobject.At(l.ops.unlock, l.o)
 }
 
 // WithLock holds the lock for writing while it runs f, to which it hands ctx. If it
@@ -179,41 +185,6 @@ func (l *ReadWrite) WithLock(ctx context.Context, f func(context.Context) error)
 	return holding(ctx, f, l.Unlock)
 }
 
-// RLock waits until nobody writes and it is his turn, and holds the lock for reading. If
-// ctx ends first it returns the context's error, and holds nothing.
-func (l *ReadWrite) RLock(ctx context.Context) error {
-	_, err := l.ops.lock.Call(ctx, l.o, ToRead)
-	return err
-}
-
-// TryRLock is to RLock as TryLock to Lock.
-func (l *ReadWrite) TryRLock(ctx context.Context) error {
-	_, err := l.ops.lock.Try(ctx, l.o, ToRead)
-	return err
-}
-
-// SendRLock is RLock as a future.
-func (l *ReadWrite) SendRLock(ctx context.Context) activeobject.Future[none] {
-	return l.ops.lock.Send(ctx, l.o, ToRead)
-}
-
-// RLockCase is RLock as a case for activeobject.Select.
-func (l *ReadWrite) RLockCase() *activeobject.Case[none] {
-	return l.ops.lock.Case(l.o, ToRead)
-}
-
-// RUnlock ends what RLock has begun. If nobody holds the lock for reading that is an
-// *UnlockError.
-func (l *ReadWrite) RUnlock() error {
-	_, err := l.ops.unlock.Call(background, l.o, ToRead)
-	return err
-}
-
-// SendRUnlock is RUnlock as a future.
-func (l *ReadWrite) SendRUnlock() activeobject.Future[none] {
-	return l.ops.unlock.Send(background, l.o, ToRead)
-}
-
 // WithRLock is WithLock for reading.
 func (l *ReadWrite) WithRLock(ctx context.Context, f func(context.Context) error) error {
 	if err := l.RLock(ctx); err != nil {
@@ -222,24 +193,14 @@ func (l *ReadWrite) WithRLock(ctx context.Context, f func(context.Context) error
 	return holding(ctx, f, l.RUnlock)
 }
 
-// Readers returns how many hold the lock for reading.
+// Readers returns how many requests hold the lock for reading.
 func (l *ReadWrite) Readers() (int, error) { return l.ops.readers.Call(background, l.o, nil) }
 
-// SendReaders is Readers as a future.
-func (l *ReadWrite) SendReaders() activeobject.Future[int] {
-	return l.ops.readers.Send(background, l.o, nil)
-}
-
-// Writing reports whether somebody holds the lock for writing.
+// Writing reports whether the lock is held for writing.
 func (l *ReadWrite) Writing() (bool, error) { return l.ops.writing.Call(background, l.o, nil) }
 
-// SendWriting is Writing as a future.
-func (l *ReadWrite) SendWriting() activeobject.Future[bool] {
-	return l.ops.writing.Send(background, l.o, nil)
-}
-
-// Waiting returns how many wait to lock it, for reading or for writing.
+// Waiting returns how many requests wait to lock it, for reading or for writing.
 func (l *ReadWrite) Waiting() int { return l.ops.lock.Waiting(l.o) }
 
-// Object returns the shared object, which can be explained, observed and stopped.
-func (l *ReadWrite) Object() *activeobject.Object[readWrite] { return l.o }
+// Object returns the shared object, to explain, observe, address or stop it.
+func (l *ReadWrite) Object() activeobject.AnyObject { return l.o }

@@ -32,21 +32,21 @@ func holders(t testingT, l *lock.ReadWrite, readers int, writing bool) {
 func TestReadersReadTogetherAndWritersWriteAlone(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		require.NoError(t, l.RLock(background))
-		require.NoError(t, over(t, l.SendRLock(background)))
-		require.NoError(t, l.TryRLock(background))
+		require.NoError(t, over(t, l.Locks().Send(background, lock.ToRead)))
+		require.NoError(t, try(l.Locks(), lock.ToRead))
 		holders(t, l, 3, false)
-		require.ErrorIs(t, l.TryLock(background), activeobject.ErrRefused)
-		writer := l.SendLock(background)
+		require.ErrorIs(t, try(l.Locks(), lock.ToWrite), activeobject.ErrRefused)
+		writer := l.Locks().Send(background, lock.ToWrite)
 		require.NoError(t, l.RUnlock())
 		require.NoError(t, l.RUnlock())
 		require.False(t, writer.Ready())
-		require.NoError(t, over(t, l.SendRUnlock()))
+		require.NoError(t, over(t, l.Unlocks().Send(background, lock.ToRead)))
 		require.NoError(t, over(t, writer))
 		holders(t, l, 0, true)
-		require.ErrorIs(t, l.TryRLock(background), activeobject.ErrRefused)
-		require.ErrorIs(t, l.TryLock(background), activeobject.ErrRefused)
-		require.NoError(t, over(t, l.SendUnlock()))
-		require.NoError(t, l.TryLock(background))
+		require.ErrorIs(t, try(l.Locks(), lock.ToRead), activeobject.ErrRefused)
+		require.ErrorIs(t, try(l.Locks(), lock.ToWrite), activeobject.ErrRefused)
+		require.NoError(t, over(t, l.Unlocks().Send(background, lock.ToWrite)))
+		require.NoError(t, try(l.Locks(), lock.ToWrite))
 	})
 }
 
@@ -55,12 +55,12 @@ func TestReadersReadTogetherAndWritersWriteAlone(t *testing.T) {
 func TestWhoGoesFirst(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		require.NoError(t, l.RLock(background))
-		writer := l.SendLock(background)
-		tried := l.TryRLock(background)
+		writer := l.Locks().Send(background, lock.ToWrite)
+		tried := try(l.Locks(), lock.ToRead)
 		if tried == nil {
 			require.NoError(t, l.RUnlock())
 		}
-		reader := l.SendRLock(background)
+		reader := l.Locks().Send(background, lock.ToRead)
 		passed := reader.Ready()
 		require.Equal(t, passed, tried == nil, "an attempt keeps to the same rule")
 		if passed {
@@ -69,13 +69,13 @@ func TestWhoGoesFirst(t *testing.T) {
 		require.NoError(t, l.RUnlock())
 		require.NoError(t, over(t, writer))
 
-		second := l.SendLock(background)
+		second := l.Locks().Send(background, lock.ToWrite)
 		if !passed {
 			require.False(t, reader.Ready())
 		} else {
-			reader = l.SendRLock(background)
+			reader = l.Locks().Send(background, lock.ToRead)
 		}
-		third := l.SendLock(background)
+		third := l.Locks().Send(background, lock.ToWrite)
 		require.NoError(t, l.Unlock())
 		next := []bool{second.Ready(), reader.Ready(), third.Ready()}
 		switch t.Name() {
@@ -99,8 +99,8 @@ func TestAWriterThatIsWithdrawnHoldsNobodyOff(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		require.NoError(t, l.RLock(background))
 		ctx, cancel := context.WithCancel(background)
-		writer := l.SendLock(ctx)
-		first, second := l.SendRLock(background), l.SendRLock(background)
+		writer := l.Locks().Send(ctx, lock.ToWrite)
+		first, second := l.Locks().Send(background, lock.ToRead), l.Locks().Send(background, lock.ToRead)
 		cancel()
 		require.ErrorIs(t, over(t, writer), context.Canceled)
 		require.NoError(t, over(t, first))
@@ -125,7 +125,7 @@ func TestTheUnlockOfWhatIsNotHeldChangesNothing(t *testing.T) {
 		require.Equal(t, notReading, l.RUnlock())
 		holders(t, l, 0, true)
 		require.NoError(t, l.Unlock())
-		require.Equal(t, notWriting, over(t, l.SendUnlock()))
+		require.Equal(t, notWriting, over(t, l.Unlocks().Send(background, lock.ToWrite)))
 	})
 }
 
@@ -156,7 +156,7 @@ func TestAStoppedLockFailsEverything(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		never := func(context.Context) error { t.Error("it has run"); return nil }
 		require.NoError(t, l.WithLock(background, func(ctx context.Context) error {
-			reader, writer := l.SendRLock(ctx), l.SendLock(ctx)
+			reader, writer := l.Locks().Send(ctx, lock.ToRead), l.Locks().Send(ctx, lock.ToWrite)
 			<-l.Object().Stop()
 			require.ErrorIs(t, over(t, reader), activeobject.ErrStopped)
 			require.ErrorIs(t, over(t, writer), activeobject.ErrStopped)
@@ -165,8 +165,8 @@ func TestAStoppedLockFailsEverything(t *testing.T) {
 		_, counted := l.Readers()
 		_, asked := l.Writing()
 		for _, err := range []error{
-			l.Lock(background), l.TryLock(background), l.Unlock(), l.WithLock(background, never),
-			l.RLock(background), l.TryRLock(background), l.RUnlock(), l.WithRLock(background, never), counted, asked,
+			l.Lock(background), try(l.Locks(), lock.ToWrite), l.Unlock(), l.WithLock(background, never),
+			l.RLock(background), try(l.Locks(), lock.ToRead), l.RUnlock(), l.WithRLock(background, never), counted, asked,
 		} {
 			require.ErrorIs(t, err, activeobject.ErrStopped)
 		}
@@ -176,7 +176,7 @@ func TestAStoppedLockFailsEverything(t *testing.T) {
 func TestSelectLocksOnce(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		require.NoError(t, l.RLock(background))
-		i, err := activeobject.Select(background, l.LockCase(), l.RLockCase())
+		i, err := activeobject.Select(background, l.Locks().Case(lock.ToWrite), l.Locks().Case(lock.ToRead))
 		require.NoError(t, err)
 		require.Equal(t, 1, i)
 		holders(t, l, 2, false)
@@ -187,7 +187,7 @@ func TestSelectLocksOnce(t *testing.T) {
 func TestAWaitForALockIsExplained(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		require.NoError(t, l.Lock(background))
-		l.SendRLock(background)
+		l.Locks().Send(background, lock.ToRead)
 		w := l.Object().Explain().Waiting[0]
 		require.Equal(t, "lock", w.Operation)
 		require.Equal(t, "free", w.Reason.Guard)
@@ -245,23 +245,15 @@ func TestAReadWriteLockKeepsToItsRules(t *testing.T) {
 					t.Repeat(map[string]func(*rapid.T){
 						"lock": func(t *rapid.T) {
 							w := &waiter{write: rapid.Bool().Draw(t, "write")}
-							if w.write {
-								w.future = l.SendLock(background)
-							} else {
-								w.future = l.SendRLock(background)
-							}
+							w.future = l.Locks().Send(background, lock.Mode(w.write))
 							join(w)
 							settle()
 						},
 						"try": func(t *rapid.T) {
 							write := rapid.Bool().Draw(t, "write")
-							try := l.TryRLock
-							if write {
-								try = l.TryLock
-							}
 							preferred, ok := first[name]
 							ahead := len(line) > 0 && !(ok && write == preferred && line[0].write != preferred)
-							if err := try(background); free(write) && !ahead {
+							if err := try(l.Locks(), lock.Mode(write)); free(write) && !ahead {
 								require.NoError(t, err)
 								hold(write)
 							} else {
@@ -362,11 +354,11 @@ func TestWhoStarves(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		const long = 100
 		require.NoError(t, l.RLock(background))
-		writer := l.SendLock(background)
+		writer := l.Locks().Send(background, lock.ToWrite)
 		var late []activeobject.Future[None]
 		for range long {
-			late = append(late, l.SendRLock(background)) // another one comes,
-			require.NoError(t, l.RUnlock())              // and then one leaves
+			late = append(late, l.Locks().Send(background, lock.ToRead)) // another one comes,
+			require.NoError(t, l.RUnlock())                              // and then one leaves
 			if writer.Ready() {
 				break
 			}
@@ -378,9 +370,9 @@ func TestWhoStarves(t *testing.T) {
 		require.NoError(t, over(t, writer))
 
 		// Now somebody writes, and readers wait, or come to wait.
-		reader := l.SendRLock(background)
+		reader := l.Locks().Send(background, lock.ToRead)
 		for range long {
-			l.SendLock(background)
+			l.Locks().Send(background, lock.ToWrite)
 			require.NoError(t, l.Unlock())
 			if reader.Ready() {
 				break

@@ -70,36 +70,36 @@ func TestImpurityIsFoundAndSaysWhatHasChanged(t *testing.T) {
 					e = nil
 					require.ErrorAs(t, err, &e)
 				}
-				_, err := good.Call(background, ledger, none)
+				_, err := good.Call(background, ledger, nil)
 				require.NoError(t, err)
-				_, err = read.Call(background, ledger, none)
+				_, err = read.Call(background, ledger, nil)
 				require.NoError(t, err)
-				_, err = queue.Call(background, ledger, none)
+				_, err = queue.Call(background, ledger, nil)
 				require.NoError(t, err)
 
-				_, err = counts.Call(background, ledger, none)
+				_, err = counts.Call(background, ledger, nil)
 				find(err)
 				require.Equal(t, "counting", e.Guard)
 				require.Equal(t, "- .asked = 2\n+ .asked = 4", e.Diff)
-				_, err = counts.Try(background, ledger, none)
+				_, err = counts.Try(background, ledger, nil)
 				find(err)
-				_, err = counts.Send(background, ledger, none).Await(background)
+				_, err = counts.Send(background, ledger, nil).Await(background)
 				find(err)
 
 				_, err = covered.Call(background, ledger, "bob")
 				find(err)
 				require.Equal(t, "- len(.balance) = 1\n+ len(.balance) = 2\n+ .balance[\"bob\"] = 0", e.Diff)
 
-				_, err = moody.Call(background, ledger, none)
+				_, err = moody.Call(background, ledger, nil)
 				find(err)
 				require.Equal(t, "in the mood", e.Guard)
 				require.Contains(t, e.Problem, "evaluated twice")
 
-				_, err = peek.Call(background, ledger, none)
+				_, err = peek.Call(background, ledger, nil)
 				find(err)
 				require.Empty(t, e.Guard)
 				require.Contains(t, e.Diff, `+ .balance["peeks"] = 1`)
-				_, err = hit.Call(background, ledger, none)
+				_, err = hit.Call(background, ledger, nil)
 				find(err)
 
 				_, err = line.Call(background, ledger, 1)
@@ -119,7 +119,7 @@ func TestImpurityIsFoundAndSaysWhatHasChanged(t *testing.T) {
 
 func TestWhatIsIgnoredMayChange(t *testing.T) {
 	ledger := activeobject.Must(activeobject.New(objecttest.NewSystem(t), ledgers, &Ledger{cache: &memo{}}, objecttest.Checked(t, memo{})))
-	n, err := hit.Call(background, ledger, none)
+	n, err := hit.Call(background, ledger, nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/actor"
 	"github.com/sluice-go/sluice/mailbox"
 )
@@ -100,7 +101,7 @@ func (s *Stepper) StepAt(i int) bool {
 }
 
 // StepObject is Step for an object, if it wants a turn.
-func (s *Stepper) StepObject(o Object) bool {
+func (s *Stepper) StepObject(o activeobject.AnyObject) bool {
 	s.t.Helper()
 	return s.step(func(turns []actor.Task) int {
 		return slices.IndexFunc(turns, func(turn actor.Task) bool { return nameOf(turn) == o.Name() })

@@ -77,9 +77,9 @@ func waiting(system *actor.System, such func(mailbox.Waiting) bool) []mailbox.Sn
 // Stepper, as that may let requests start that wait. It does not wait for long: a body may
 // run until the system is closed.
 func awaitRunning(system *actor.System, within time.Duration) {
-	var all []Object
+	var all []activeobject.AnyObject
 	for m := range system.Objects() {
-		if o, ok := m.(Object); ok {
+		if o, ok := m.(activeobject.AnyObject); ok {
 			all = append(all, o)
 		}
 	}

@@ -9,15 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/mailbox"
 )
-
-// Object is an *activeobject.Object of whatever state.
-type Object interface {
-	Name() string
-	Explain() mailbox.Snapshot
-	Observe(func(activeobject.Load) (enough bool)) (stop func())
-}
 
 // Idle waits until the objects are idle, all at one moment: nothing runs, no
 // request waits, and nothing is being decided. A caller whose request has ended may not have
@@ -29,7 +21,7 @@ type Object interface {
 // Too long is 20 seconds, or what is left of the test's time if that is less; in a
 // bubble of testing/synctest a day, which is over as soon as nothing else can happen.
 // Like all that can fail a test at once, Idle is for the test's own goroutine.
-func Idle(t testing.TB, objects ...Object) {
+func Idle(t testing.TB, objects ...activeobject.AnyObject) {
 	t.Helper()
 	await(t, "waiting until "+names(objects)+" idle", objects, activeobject.Load.Idle)
 }
@@ -44,14 +36,14 @@ func Waiting[T, A, R any](t testing.TB, o *activeobject.Object[T], op *activeobj
 	t.Helper()
 	_, stepped := o.Dispatcher().(*Stepper)
 	what := fmt.Sprintf("waiting until %d requests wait for %s at %s", n, op.Name(), o.Name())
-	await(t, what, []Object{o}, func(l activeobject.Load) bool {
+	await(t, what, []activeobject.AnyObject{o}, func(l activeobject.Load) bool {
 		return op.Waiting(o) == n && (stepped || !l.Deciding)
 	})
 }
 
 // await waits until the load of each object is as wanted, all at one moment, and fails
 // the test if that takes too long.
-func await(t testing.TB, what string, objects []Object, wanted func(activeobject.Load) bool) {
+func await(t testing.TB, what string, objects []activeobject.AnyObject, wanted func(activeobject.Load) bool) {
 	t.Helper()
 	if patience := patience(t); !reached(patience, objects, wanted) {
 		t.Fatalf("objecttest: %s: not after %v:\n%s", what, patience, explain(objects))
@@ -64,7 +56,7 @@ func await(t testing.TB, what string, objects []Object, wanted func(activeobject
 // Observers are told in the step in which a load changes, so wanted holds for an
 // object as long as the last it was told says so; and when the last of all objects
 // comes to it, the others are still as they were.
-func reached(within time.Duration, objects []Object, wanted func(activeobject.Load) bool) bool {
+func reached(within time.Duration, objects []activeobject.AnyObject, wanted func(activeobject.Load) bool) bool {
 	if len(objects) == 0 {
 		return true
 	}
@@ -122,7 +114,7 @@ func patience(t testing.TB) time.Duration {
 // bubbled reports whether the caller is in a bubble of testing/synctest.
 func bubbled() bool { return engine.Bubbled(engine.Now()) }
 
-func names(objects []Object) string {
+func names(objects []activeobject.AnyObject) string {
 	all := make([]string, len(objects))
 	for i, o := range objects {
 		all[i] = o.Name()
@@ -133,7 +125,7 @@ func names(objects []Object) string {
 	return strings.Join(all, ", ") + " are"
 }
 
-func explain(objects []Object) string {
+func explain(objects []activeobject.AnyObject) string {
 	var b strings.Builder
 	for _, o := range objects {
 		b.WriteString(o.Explain().String())

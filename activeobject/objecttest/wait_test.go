@@ -49,7 +49,7 @@ func TestARequestThatWaitingReportsHasHadItsGuardEvaluated(t *testing.T) {
 			tank := newTank(t, options...)
 			var all sync.WaitGroup
 			for i := range 20 {
-				all.Go(func() { drain.Call(background, tank, none) })
+				all.Go(func() { drain.Call(background, tank, nil) })
 				objecttest.Waiting(t, tank, drain, i+1)
 				for _, w := range tank.Explain().Waiting {
 					require.Equal(t, mailbox.GuardFalse, w.Reason.Cause)
@@ -75,7 +75,7 @@ func TestARequestBehindABodyWaits(t *testing.T) {
 			objecttest.Waiting(t, tank, fill, 2)
 			busy <- none
 			objecttest.Idle(t, tank)
-			n, err := level.Call(background, tank, none)
+			n, err := level.Call(background, tank, nil)
 			require.NoError(t, err)
 			require.Equal(t, 2, n)
 		})
@@ -87,8 +87,8 @@ func TestAWithdrawalIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tank := newTank(t, options...)
 			ctx, cancel := context.WithCancel(background)
-			drain.Send(ctx, tank, none)
-			future := drain.Send(background, tank, none)
+			drain.Send(ctx, tank, nil)
+			future := drain.Send(background, tank, nil)
 			objecttest.Waiting(t, tank, drain, 2)
 			cancel()
 			objecttest.Waiting(t, tank, drain, 1)
@@ -126,7 +126,7 @@ func TestObjectsAreIdleTogether(t *testing.T) {
 			}
 			var levels [2]int
 			for i, o := range []*activeobject.Object[Tank]{b, c} {
-				levels[i], _ = level.Call(background, o, none)
+				levels[i], _ = level.Call(background, o, nil)
 			}
 			require.Equal(t, [2]int{500, 500}, levels)
 		})
@@ -136,8 +136,8 @@ func TestObjectsAreIdleTogether(t *testing.T) {
 func TestATestThatWaitsTooLongFailsWithTheExplanation(t *testing.T) {
 	inside := playedWithin(time.Second/10, func(t *play) {
 		tank := newTank(t)
-		drain.Send(background, tank, none).Withdraw()
-		future := drain.Send(background, tank, none)
+		drain.Send(background, tank, nil).Withdraw()
+		future := drain.Send(background, tank, nil)
 		defer future.Withdraw()
 		objecttest.Waiting(t, tank, drain, 2)
 		t.Errorf("not reached")
@@ -148,7 +148,7 @@ func TestATestThatWaitsTooLongFailsWithTheExplanation(t *testing.T) {
 
 	idle := playedWithin(time.Second/10, func(t *play) {
 		tank := newTank(t)
-		defer drain.Send(background, tank, none).Withdraw()
+		defer drain.Send(background, tank, nil).Withdraw()
 		objecttest.Idle(t, tank, newTank(t))
 	})
 	require.Len(t, idle.failures, 1)
@@ -159,7 +159,7 @@ func TestATestThatWaitsTooLongFailsWithTheExplanation(t *testing.T) {
 func TestWaitingInABubbleEndsWhenNothingElseCanHappen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tank := newTank(t)
-		time.AfterFunc(time.Hour, func() { drain.Send(background, tank, none) })
+		time.AfterFunc(time.Hour, func() { drain.Send(background, tank, nil) })
 		objecttest.Waiting(t, tank, drain, 1)
 		fill.Call(background, tank, 1)
 		objecttest.Idle(t, tank)
@@ -174,7 +174,7 @@ func TestTheWatchdogBarksInFakeTime(t *testing.T) {
 		inside := played(func(p *play) {
 			tank := newTank(p, activeobject.Watchdog(time.Hour))
 			start := time.Now()
-			future := drain.Send(background, tank, none)
+			future := drain.Send(background, tank, nil)
 			time.Sleep(time.Hour - 1)
 			synctest.Wait()
 			require.Empty(t, p.log())
@@ -196,7 +196,7 @@ func TestFuturesInABubbleAwaitWithADeadline(t *testing.T) {
 		for _, options := range threads {
 			tank := newTank(t, options...)
 			start := time.Now()
-			future := drain.Send(background, tank, none)
+			future := drain.Send(background, tank, nil)
 			ctx, cancel := context.WithTimeout(background, time.Minute)
 			_, err := future.Await(ctx)
 			cancel()
@@ -213,21 +213,21 @@ func TestFuturesInABubbleAwaitWithADeadline(t *testing.T) {
 func TestASystemReportsTheRequestsThatStillWaitAtTheEnd(t *testing.T) {
 	forgotten := played(func(t *play) {
 		tank := newTank(t)
-		drain.Send(background, tank, none)
+		drain.Send(background, tank, nil)
 		objecttest.Waiting(t, tank, drain, 1)
 	})
 	require.Len(t, forgotten.failures, 1)
 	require.Contains(t, forgotten.failures[0], `guard "wet" was false`)
 
 	require.Empty(t, played(func(t *play) {
-		drain.Send(background, activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), tanks, &Tank{})), none)
+		drain.Send(background, activeobject.Must(activeobject.New(objecttest.NewSystem(t, objecttest.AllowWaiting()), tanks, &Tank{})), nil)
 	}).failures)
 
 	require.Empty(t, played(func(t *play) {
 		ctx, cancel := context.WithCancel(background)
 		tank := newTank(t)
-		drain.Send(ctx, tank, none)
-		go drain.Call(ctx, tank, none)
+		drain.Send(ctx, tank, nil)
+		go drain.Call(ctx, tank, nil)
 		objecttest.Waiting(t, tank, drain, 2)
 		cancel() // they will be withdrawn
 	}).failures)
@@ -251,12 +251,12 @@ func TestNothingIsLoggedAfterTheTest(t *testing.T) {
 		tank.Type()
 	})
 	said := inside.log()
-	panicking.Tell(background, tank, none)
+	panicking.Tell(background, tank, nil)
 	require.Equal(t, said, inside.log())
 
 	inside = played(func(t *play) {
 		system := objecttest.NewSystem(t)
-		panicking.Tell(background, activeobject.Must(activeobject.New(system, tanks, &Tank{})), none)
+		panicking.Tell(background, activeobject.Must(activeobject.New(system, tanks, &Tank{})), nil)
 	})
 	require.Contains(t, inside.log(), "oh dear")
 }

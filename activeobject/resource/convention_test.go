@@ -7,7 +7,6 @@ import (
 	"github.com/sluice-go/sluice/activeobject/resource"
 )
 
-func TestEachOperationHasAllForms(t *testing.T) {
-	patterntest.Convention[*resource.Scheduler[int]](t)
-	patterntest.Convention[*resource.Grant[int]](t)
+func TestEachOperationHasAPlainMethodAndABoundOne(t *testing.T) {
+	patterntest.Convention[*resource.Scheduler[int]](t, map[string]string{"Enter": "Enters"})
 }

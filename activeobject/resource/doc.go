@@ -1,5 +1,5 @@
-// Package resource has a scheduler for what only one client may use at a time: who
-// waits for it gets it in the order of a policy, and who dies with it gives it back.
+// Package resource has a scheduler for what only one client may use at a time: clients that
+// wait for it get it in the order of a policy, and a client that ends gives it back.
 //
 //	type job struct{ pages, priority int }
 //
@@ -9,6 +9,9 @@
 //	…
 //	err = grant.Done()
 //
+// Enter waits until the resource is granted, and With holds it around a function. For futures, attempts
+// and messages the operations are returned bound to the scheduler: Enters and Dones.
+//
 // The scheduler does not know the resource: to hold its grant is to be allowed to use
 // that. So what is done with the resource may block, as the operations of a shared
 // object may not.
@@ -17,7 +20,7 @@
 //
 // It is the resources scheduler of Lea's Concurrent Programming in Java, in the form of
 // a server with guarded suspension, whose policy is a function over the suspended
-// clients and their requests. What differs: in that server whoever calls done gives the
-// resource back, also who does not have it; here that takes the grant, once. And there
-// a client that dies keeps the resource for ever; see Watched, Lease and During.
+// clients and their requests. What differs: in that server any call of done gives the
+// resource back, also by a client that does not have it; here that takes the grant, once. And there
+// a client that ends keeps the resource for ever; see Watched, Lease and During.
 package resource

@@ -26,8 +26,8 @@ func Example() {
 	}
 
 	grant, _ := printer.Enter(ctx, job{"letter", 1})
-	note := printer.SendEnter(ctx, job{"note", 1})
-	exam := printer.SendEnter(ctx, job{"exam", 5})
+	note := printer.Enters().Send(ctx, resource.Request[job]{Data: job{"note", 1}})
+	exam := printer.Enters().Send(ctx, resource.Request[job]{Data: job{"exam", 5}})
 	fmt.Println(printer.Waiting(), "wait")
 	fmt.Println("done:", grant.Done())
 
@@ -63,10 +63,12 @@ func ExampleChoosing() {
 		return
 	}
 	grant, _ := printer.Enter(ctx, "A4")
-	legal, a4 := printer.SendEnter(ctx, "legal"), printer.SendEnter(ctx, "A4")
+	legal := printer.Enters().Send(ctx, resource.Request[string]{Data: "legal"})
+	a4 := printer.Enters().Send(ctx, resource.Request[string]{Data: "A4"})
 	grant.Done()
-	fmt.Println(legal.Ready(), a4.Ready())
-	// Output: false true
+	grant, _ = a4.Await(ctx)
+	fmt.Println(grant.Data(), legal.Ready())
+	// Output: A4 false
 }
 
 // A holder that hangs loses the resource, and learns of it.

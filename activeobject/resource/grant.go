@@ -20,7 +20,6 @@ type Grant[D any] struct {
 	during context.Context // nil if that is no term
 	forget func(why error) // ends the context of its holder, and what watches that; nil if there are no terms
 	watch  []func()        // end what watches its holder, before they return
-	posted bool            // it was asked for by message, with terms
 
 	// These belong to the state of the scheduler.
 	timer *time.Timer // of the lease
@@ -41,18 +40,6 @@ func (g *Grant[D]) Done() error {
 	return err
 }
 
-// SendDone is Done as a future.
-func (g *Grant[D]) SendDone() activeobject.Future[none] {
-	if g == nil || g.scheduler == nil {
-		return actor.Settled[none](nil, error(&ForeignError{}))
-	}
-	f := g.scheduler.ops.done.Send(context.Background(), g.scheduler.o, g)
-	if g.forget == nil {
-		return f
-	}
-	return f.OnDone(func(_ none, err error) { g.left(err) })
-}
-
 // left is called when Done has ended with err.
 func (g *Grant[D]) left(err error) {
 	if err == nil || errors.Is(err, activeobject.ErrStopped) {
@@ -60,7 +47,7 @@ func (g *Grant[D]) left(err error) {
 	}
 }
 
-// Term says when a grant ends that nobody gives back. A grant may have several terms,
+// Term says when a grant ends that is not given back. A grant may have several terms,
 // and ends with the first; of one kind, the last one counts.
 type Term func(*terms)
 
@@ -123,7 +110,7 @@ func (s *Scheduler[D]) parse(call, scheduler string, all []Term) (*terms, error)
 
 // apply returns a grant to ask for, and the context to ask with, which ends with the
 // grant if that has terms. What watches the holder is there before the request waits, so
-// that a client that dies in the queue leaves it.
+// that a client that ends in the queue leaves it.
 func (s *Scheduler[D]) apply(ctx context.Context, call string, data D, all []Term) (*Grant[D], context.Context, error) {
 	if len(all) == 0 {
 		return s.grant(data), ctx, nil
@@ -162,7 +149,7 @@ func (g *Grant[D]) begin(ctx context.Context, t *terms) context.Context {
 
 func hasEnded(pid *actor.PID) error { return fmt.Errorf("%v has ended", pid) }
 
-// unwatch ends what watches the holder, if anything does. It is called by who has been
+// unwatch ends what watches the holder, if anything does. It is called by the client that has been
 // given the grant, or would have been.
 func (g *Grant[D]) unwatch() {
 	if g.forget == nil {

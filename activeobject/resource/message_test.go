@@ -68,7 +68,7 @@ func TestAResourceIsEnteredAndLeftByMessage(t *testing.T) {
 			first := entered(t, ask(system, s, "enter", resource.Request[string]{Data: "first"}))
 			require.Equal(t, "first", first.Data())
 			short, long := ask(system, s, "enter", resource.Request[string]{Data: "no"}), ask(system, s, "enter", resource.Request[string]{Data: "important"})
-			middle := s.SendEnter(context.Background(), "medium")
+			middle := s.Enters().Send(context.Background(), resource.Request[string]{Data: "medium"})
 			waits(t, s, 3)
 			_, err := reply(t, ask(system, s, "done", first))
 			require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestAGrantByMessageEndsByItsTerms(t *testing.T) {
 
 	_, err = reply(t, ask(system, s, "enter", resource.Request[string]{Terms: []resource.Term{resource.Lease(-1)}}))
 	require.ErrorAs(t, err, new(*activeobject.ArgumentError))
-	free, err := s.TryEnter(context.Background(), "free")
+	free, err := s.Enters().Try(context.Background(), resource.Request[string]{Data: "free"})
 	require.NoError(t, err)
 	require.NoError(t, free.Done())
 }
@@ -142,7 +142,7 @@ func TestAForgedOrNilGrantIsRefused(t *testing.T) {
 
 	// None of the operations takes a grant that the package has not made, whatever it is called.
 	var message *activeobject.MessageError
-	for _, operation := range s.Object().Type().Operations() {
+	for _, operation := range s.Shared().Type().Operations() {
 		if operation == "done" {
 			continue
 		}
@@ -151,7 +151,7 @@ func TestAForgedOrNilGrantIsRefused(t *testing.T) {
 			require.ErrorAs(t, err, &message, "%s %#v", operation, forged)
 		}
 	}
-	g, err := s.TryEnter(context.Background(), "available")
+	g, err := s.Enters().Try(context.Background(), resource.Request[string]{Data: "available"})
 	require.NoError(t, err, "nobody has it")
 	require.NoError(t, g.Done())
 }
@@ -168,7 +168,7 @@ func TestARestartedSchedulerKnowsNoGrantsAndServesThoseThatWait(t *testing.T) {
 	system, s := newPrinter(t, resource.FIFO[string](), activeobject.Supervisor(proto.NewOneForOneStrategy(10, time.Second, proto.DefaultDecider)))
 	lost, err := s.Enter(context.Background(), "lost", resource.Lease(time.Hour))
 	require.NoError(t, err)
-	next := s.SendEnter(context.Background(), "next")
+	next := s.Enters().Send(context.Background(), resource.Request[string]{Data: "next"})
 	waits(t, s, 1)
 	pid := s.Object().PID()
 	process, _ := system.Actors().ProcessRegistry.GetLocal(pid.Id)

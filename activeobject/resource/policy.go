@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 )
 
-// Policy decides which of those that wait for a resource gets it. It is one of the
+// Policy decides which of the clients that wait for a resource gets it. It is one of the
 // policies of active objects, with the clients' data in their place. Its functions are
 // called with the scheduler locked: they must be quick, and not call it.
 type Policy[D any] struct {
@@ -17,7 +17,7 @@ type Policy[D any] struct {
 
 // Client is one that waits, as a policy sees it.
 type Client[D any] struct {
-	// Client is who it is, if activeobject.WithClient has told; else nil.
+	// Client is its name, if activeobject.WithClient has given it one; else nil.
 	Client any
 	// Data is what it came with.
 	Data D
@@ -34,7 +34,7 @@ func FIFO[D any]() *Policy[D] { return &Policy[D]{option: activeobject.ByArrival
 func LIFO[D any]() *Policy[D] { return &Policy[D]{option: activeobject.ByLatest()} }
 
 // ByPriority is the policy by which the greatest priority comes first, and among equals
-// who came first. The priority is asked for once, by the client's goroutine, before it
+// the first to come. The priority is asked for once, by the client's goroutine, before it
 // waits; for a client that enters by message, by the scheduler.
 func ByPriority[D any](priority func(data D) int) *Policy[D] {
 	if priority == nil {
@@ -46,7 +46,7 @@ func ByPriority[D any](priority func(data D) int) *Policy[D] {
 }
 
 // Ordered is the policy by which client a comes before client b if before says so, and
-// among equals who came first. Before must be a strict weak order over what does not
+// among equals the first to come. Before must be a strict weak order over what does not
 // change while they wait. If it panics, the client that is to be placed, or both, fail
 // with *activeobject.PolicyError.
 func Ordered[D any](before func(a, b Client[D]) bool) *Policy[D] {
@@ -61,7 +61,7 @@ func Ordered[D any](before func(a, b Client[D]) bool) *Policy[D] {
 // Choosing is the policy by which the function chooses among all that wait, which come
 // in the order of arrival, by returning an index. If it panics, or returns no index, all
 // of them fail with *activeobject.PolicyError. It is not asked about a client that finds
-// the resource available and nobody waiting.
+// the resource available and no other waiting.
 func Choosing[D any](choose func(waiting []Client[D]) int) *Policy[D] {
 	if choose == nil {
 		return &Policy[D]{lacks: "is Choosing by a nil function: pass one that returns the index of the client that is next"}
@@ -79,7 +79,7 @@ func Choosing[D any](choose func(waiting []Client[D]) int) *Policy[D] {
 }
 
 // ordered is an order of clients. Requests that are none, by which a grant ends or a client
-// that has sent a message begins to wait, go before those that are.
+// that has sent a message begins to wait, go before requests of clients.
 func ordered(before func(a, b *activeobject.Candidate) bool) activeobject.Option {
 	return activeobject.ByOrder(func(a, b *activeobject.Candidate) bool {
 		if !enters(a) || !enters(b) {

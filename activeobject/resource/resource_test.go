@@ -52,6 +52,60 @@ func newScheduler(t require.TestingT, system *actor.System, policy *Policy[job],
 	return s
 }
 
+// entry is a request to enter that has been handed in: a future, or a calling.
+type entry interface {
+	Await(context.Context) (*Grant[job], error)
+	Ready() bool
+	Withdraw() bool
+}
+
+// calling is a call of Enter on a goroutine of its own.
+type calling struct {
+	over   chan struct{}
+	cancel context.CancelFunc
+	grant  *Grant[job]
+	err    error
+}
+
+// enter calls Enter on a goroutine of its own, and returns when it waits or is over.
+func enter(ctx context.Context, s *Scheduler[job], j job, terms ...Term) *calling {
+	ctx, cancel := context.WithCancel(ctx)
+	c, waiting := &calling{over: make(chan struct{}), cancel: cancel}, s.Waiting()
+	go func() {
+		defer close(c.over)
+		c.grant, c.err = s.Enter(ctx, j, terms...)
+	}()
+	for s.Waiting() == waiting && !c.Ready() {
+		runtime.Gosched()
+	}
+	return c
+}
+
+func (c *calling) Await(context.Context) (*Grant[job], error) {
+	<-c.over
+	return c.grant, c.err
+}
+
+func (c *calling) Ready() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *calling) Withdraw() bool {
+	c.cancel()
+	<-c.over
+	return c.err != nil
+}
+
+// try makes an attempt to enter.
+func try(s *Scheduler[job], j job, terms ...Term) (*Grant[job], error) {
+	return s.Enters().Try(background, Request[job]{j, terms})
+}
+
 // ended requires that the error says that a grant has ended, and why.
 func ended(t require.TestingT, err error, reason Reason) {
 	var e *EndedError
@@ -105,7 +159,7 @@ func TestPoliciesDoWhatTheModelDoes(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {
 					s := newScheduler(t, system, p.policy(), options...)
 					defer s.o.Stop()
-					futures := map[job]activeobject.Future[*Grant[job]]{}
+					futures := map[job]entry{}
 					var waiting []job
 					var holder *Grant[job]
 					n := 0
@@ -128,9 +182,17 @@ func TestPoliciesDoWhatTheModelDoes(t *testing.T) {
 						"enter": func(t *rapid.T) {
 							n++
 							j := job{fmt.Sprint(n), rapid.IntRange(0, 3).Draw(t, "priority")}
-							futures[j] = s.SendEnter(background, j)
+							if rapid.Bool().Draw(t, "by a call") {
+								futures[j] = enter(background, s, j)
+							} else {
+								f := s.Enters().Send(background, Request[job]{Data: j})
+								for s.Waiting() == len(waiting) && !f.Ready() {
+									runtime.Gosched()
+								}
+								futures[j] = f
+							}
 							waiting = append(waiting, j)
-							if holder == nil { // it finds nobody waiting
+							if holder == nil { // no other waits
 								holder, waiting = nil, []job{j}
 								g, err := futures[j].Await(background)
 								require.NoError(t, err)
@@ -157,7 +219,7 @@ func TestPoliciesDoWhatTheModelDoes(t *testing.T) {
 							}
 						},
 						"try": func(t *rapid.T) {
-							g, err := s.TryEnter(background, job{"try", 0})
+							g, err := try(s, job{"try", 0})
 							if holder != nil {
 								require.ErrorIs(t, err, activeobject.ErrRefused)
 								return
@@ -213,7 +275,7 @@ func TestNeverTwoHoldTheResource(t *testing.T) {
 				all.Wait()
 				require.EqualValues(t, clients*turns, granted.Load()+cancelled.Load())
 				require.Zero(t, s.Waiting())
-				g, err := s.TryEnter(background, job{})
+				g, err := try(s, job{})
 				require.NoError(t, err)
 				require.NoError(t, g.Done())
 			})
@@ -227,23 +289,23 @@ func TestOnlyTheGrantCanBeDoneAndOnce(t *testing.T) {
 		one, err := s.Enter(background, job{})
 		require.NoError(t, err)
 		duplicate := *one
-		f := s.SendEnter(background, job{})
+		f := enter(background, s, job{})
 		require.EqualError(t, duplicate.Done(), "sluice: printer: done: this is not the grant that was granted, but perhaps a copy of it")
 		require.NoError(t, one.Done())
 		two, err := f.Await(background)
 		require.NoError(t, err)
 		require.EqualError(t, one.Done(), "sluice: printer: the grant has ended: it is done")
-		_, err = one.SendDone().Await(background)
+		_, err = s.Dones().Send(background, one).Await(background)
 		ended(t, err, WasDone)
-		_, err = s.TryEnter(background, job{})
+		_, err = try(s, job{})
 		require.ErrorIs(t, err, activeobject.ErrRefused, "the second still has it")
-		_, err = two.SendDone().Await(background)
+		_, err = s.Dones().Send(background, two).Await(background)
 		require.NoError(t, err)
 
 		var foreign *ForeignError
 		require.ErrorAs(t, (&Grant[job]{}).Done(), &foreign)
 		require.ErrorAs(t, (*Grant[job])(nil).Done(), &foreign)
-		_, err = (*Grant[job])(nil).SendDone().Await(background)
+		_, err = s.Dones().Send(background, nil).Await(background)
 		require.ErrorAs(t, err, &foreign)
 	})
 }
@@ -256,7 +318,7 @@ func TestALeaseEndsAGrant(t *testing.T) {
 				start := time.Now()
 				one, err := s.Enter(background, job{}, Lease(time.Minute))
 				require.NoError(t, err)
-				two := s.SendEnter(background, job{}, Lease(time.Hour))
+				two := enter(background, s, job{}, Lease(time.Hour))
 				g, err := two.Await(background)
 				require.NoError(t, err)
 				require.Equal(t, time.Minute, time.Since(start))
@@ -264,11 +326,11 @@ func TestALeaseEndsAGrant(t *testing.T) {
 				time.Sleep(59 * time.Minute)
 				require.NoError(t, g.Done(), "its lease began with the grant")
 				time.Sleep(time.Hour)
-				three, err := s.TryEnter(background, job{}, Lease(time.Second))
+				three, err := try(s, job{}, Lease(time.Second))
 				require.NoError(t, err)
 				time.Sleep(time.Second)
 				synctest.Wait()
-				four, err := s.TryEnter(background, job{})
+				four, err := try(s, job{})
 				require.NoError(t, err)
 				ended(t, three.Done(), LeaseOver)
 				require.NoError(t, four.Done())
@@ -284,8 +346,8 @@ func TestAGrantEndsWithAContext(t *testing.T) {
 		life, die := context.WithCancelCause(background)
 		one, err := s.Enter(background, job{}, During(life))
 		require.NoError(t, err)
-		waits := s.SendEnter(background, job{}, During(life))
-		two := s.SendEnter(background, job{})
+		waits := enter(background, s, job{}, During(life))
+		two := enter(background, s, job{})
 		objecttest.Waiting(t, s.o, s.ops.grant, 2)
 		die(cause)
 		g, err := two.Await(background)
@@ -309,8 +371,8 @@ func TestAGrantEndsWithAnActor(t *testing.T) {
 		pid := root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
 		one, err := s.Enter(background, job{}, Watched(pid))
 		require.NoError(t, err)
-		waits := s.SendEnter(background, job{}, Watched(pid))
-		two := s.SendEnter(background, job{})
+		waits := enter(background, s, job{}, Watched(pid))
+		two := enter(background, s, job{})
 		objecttest.Waiting(t, s.o, s.ops.grant, 2)
 		root.Stop(pid)
 		g, err := two.Await(background)
@@ -370,7 +432,7 @@ func TestAFunctionThatHoldsTheResourceGivesItBack(t *testing.T) {
 		}, During(life))
 		ended(t, err, ContextEnded)
 		require.NoError(t, s.With(background, job{}, func(context.Context) error {
-			_, err := s.TryEnter(background, job{})
+			_, err := try(s, job{})
 			require.ErrorIs(t, err, activeobject.ErrRefused)
 			return nil
 		}))
@@ -387,9 +449,13 @@ func TestEntersLeaveNothingBehind(t *testing.T) {
 	turn := func() {
 		g, err := s.Enter(background, job{}, Lease(time.Hour), Watched(pid), During(life))
 		require.NoError(t, err)
-		_, err = s.TryEnter(background, job{}, Lease(time.Hour), Watched(pid), During(life))
+		_, err = try(s, job{}, Lease(time.Hour), Watched(pid), During(life))
 		require.ErrorIs(t, err, activeobject.ErrRefused)
+		require.True(t, enter(background, s, job{}, Lease(time.Hour), Watched(pid), During(life)).Withdraw())
 		require.NoError(t, g.Done())
+		g, err = s.Enter(background, job{}, Lease(time.Hour), Watched(pid), During(life))
+		require.NoError(t, err)
+		require.NoError(t, s.Dones().Do(background, g))
 	}
 	live := func() (objects uint64, goroutines int) {
 		for range 3 { // who stops a watch does so on a goroutine of its own
@@ -414,7 +480,7 @@ func TestAStoppedSchedulerGrantsNothing(t *testing.T) {
 	s := newScheduler(t, objecttest.NewSystem(t), FIFO[job]())
 	g, err := s.Enter(background, job{}, Lease(time.Hour))
 	require.NoError(t, err)
-	f := s.SendEnter(background, job{}, Lease(time.Hour))
+	f := enter(background, s, job{}, Lease(time.Hour))
 	<-s.Object().Stop()
 	_, err = f.Await(background)
 	require.ErrorIs(t, err, activeobject.ErrStopped)
@@ -457,8 +523,8 @@ func TestAPolicySeesWhoWaits(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(activeobject.WithClient(background, "ann"), time.Hour)
 	defer cancel()
-	one := s.SendEnter(ctx, job{name: "letter"})
-	two := s.SendEnter(background, job{name: "book"})
+	one := enter(ctx, s, job{name: "letter"})
+	two := enter(background, s, job{name: "book"})
 	objecttest.Waiting(t, s.o, s.ops.grant, 2)
 	w := s.Object().Explain().Waiting[0]
 	require.Equal(t, enterByCall, w.Operation)
@@ -477,10 +543,10 @@ func TestAPolicyThatPanicsFailsThoseThatItWasAskedAbout(t *testing.T) {
 	s := newScheduler(t, objecttest.NewSystem(t), Choosing(func([]Client[job]) int { panic("undecided") }))
 	g, err := s.Enter(background, job{})
 	require.NoError(t, err)
-	one, two := s.SendEnter(background, job{}), s.SendEnter(background, job{})
+	one, two := enter(background, s, job{}), enter(background, s, job{})
 	objecttest.Waiting(t, s.o, s.ops.grant, 2)
 	require.NoError(t, g.Done())
-	for _, f := range []activeobject.Future[*Grant[job]]{one, two} {
+	for _, f := range []entry{one, two} {
 		_, err := f.Await(background)
 		var p *activeobject.PolicyError
 		require.ErrorAs(t, err, &p)
@@ -520,7 +586,7 @@ func TestWhatMakesNoSenseIsNamed(t *testing.T) {
 	}
 	err = s.With(background, job{}, nil)
 	require.EqualError(t, err, "sluice: resource.With: f is nil: pass what to do with the resource")
-	g, err := s.TryEnter(background, job{})
+	g, err := try(s, job{})
 	require.NoError(t, err, "nothing has changed")
 	require.NoError(t, g.Done())
 }

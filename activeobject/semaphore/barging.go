@@ -6,18 +6,18 @@ import (
 	"github.com/sluice-go/sluice/activeobject"
 )
 
-// A permit that is given to somebody who waits lies idle until he has woken up, and
-// meanwhile whoever comes has to wait, and be woken, too: under contention every
-// acquire then costs a switch of goroutines. So Acquire of a barging semaphore is not
-// given permits while it waits. It is called, and comes back to look for itself; who
+// A permit that is given to an acquire that waits lies idle until its goroutine has woken up, and
+// meanwhile every acquire that comes has to wait, and be woken, too: under contention each
+// then costs a switch of goroutines. So Acquire of a barging semaphore is not
+// given permits while it waits. It is called, and comes back to compete for them; a goroutine that
 // runs already may be quicker.
 //
-// One is called at a time, since more would only find that they are too late. Nobody is
-// forgotten by that: whoever was called does come back, whatever becomes of his
-// context, and then the next one is called for whom there is enough.
+// One is called at a time, since more would only find that they are too late. None is
+// forgotten by that: an acquire that was called does come back, whatever becomes of its
+// context, and then the next one is called for which there is enough.
 
-// call says to a waiter that there may be enough for him.
-func (p *permits) call(n caller) (none, error) {
+// call tells an acquire that waits that there may be enough for it.
+func (p *permits) call(n step) (none, error) {
 	if !p.fits(int(n)) {
 		return nil, p.misfit(int(n))
 	}
@@ -25,22 +25,22 @@ func (p *permits) call(n caller) (none, error) {
 	return nil, nil
 }
 
-func (p *permits) calls(n caller) bool { return int(n) <= p.free && !p.called || int(n) > p.size }
+func (p *permits) calls(n step) bool { return int(n) <= p.free && !p.called || int(n) > p.size }
 
 // callsOne is calls of 1, which there always are: a guard over the state alone costs
-// those who pass next to nothing, however many wait.
+// requests that pass next to nothing, however many wait.
 func (p *permits) callsOne() bool { return p.free > 0 && !p.called }
 
-// back is take of one who has been called.
-func (p *permits) back(c caller) (bool, error) {
+// back is take by an acquire that has been called.
+func (p *permits) back(n step) (bool, error) {
 	p.called = false
-	return p.take(c)
+	return p.take(n)
 }
 
 // barge are the further operations of a barging semaphore.
 type barge struct {
-	back         *activeobject.Operation[permits, caller, bool]
-	wait, forOne *activeobject.Operation[permits, caller, none]
+	back         *activeobject.Operation[permits, step, bool]
+	wait, forOne *activeobject.Operation[permits, step, none]
 }
 
 func declareBarge(t *activeobject.Type[permits]) *barge {
@@ -51,7 +51,7 @@ func declareBarge(t *activeobject.Type[permits]) *barge {
 	}
 }
 
-func (b *barge) acquire(ctx context.Context, s *Semaphore, n caller) error {
+func (b *barge) acquire(ctx context.Context, s *Semaphore, n step) error {
 	got, err := s.ops.take.Call(ctx, s.o, n)
 	for !got && err == nil {
 		wait := b.wait
@@ -65,7 +65,7 @@ func (b *barge) acquire(ctx context.Context, s *Semaphore, n caller) error {
 	return err
 }
 
-// waiting returns how many wait to be called.
+// waiting returns how many acquires wait to be called.
 func (b *barge) waiting(o *activeobject.Object[permits]) int {
 	return b.wait.Waiting(o) + b.forOne.Waiting(o)
 }

@@ -43,7 +43,7 @@ func TestSemaphoresServeActorsByMessage(t *testing.T) {
 		object.Clients(t, system, clients, func(client int, ask patterntest.Ask) {
 			for round := range 5 {
 				n := 1 + (client+round)%size
-				_, err := ask("acquire", n)
+				_, err := ask([]string{"acquire", "acquire in line"}[round%2], n)
 				assert.NoError(t, err)
 				assert.LessOrEqual(t, inside.Add(int64(n)), int64(size))
 				held, err := ask("held", nil)

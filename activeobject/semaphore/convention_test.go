@@ -7,7 +7,9 @@ import (
 	"github.com/sluice-go/sluice/activeobject/semaphore"
 )
 
-func TestEachOperationHasAllForms(t *testing.T) {
-	patterntest.Convention[*semaphore.Binary](t)
-	patterntest.Convention[*semaphore.Semaphore](t)
+func TestEachOperationHasAPlainMethodAndABoundOne(t *testing.T) {
+	patterntest.Convention[*semaphore.Binary](t, map[string]string{"Held": patterntest.Reads})
+	patterntest.Convention[*semaphore.Semaphore](t, map[string]string{
+		"Available": patterntest.Reads, "Held": patterntest.Reads, "Size": patterntest.Reads,
+	})
 }

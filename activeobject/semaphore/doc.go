@@ -15,40 +15,48 @@
 // golang.org/x/sync/semaphore and java.util.concurrent.
 //
 // What differs from the text: its counting semaphore ignores in silence a release of
-// what nobody holds, and its binary one unlocks whatever was. Here both are a
-// *ReleaseError, and nothing has changed. (A semaphore counts; it does not know who
-// holds what. So a release by somebody who holds nothing is noticed only if nobody
-// else holds anything.)
+// permits that are not held, and its binary one unlocks whatever was. Here both are a
+// *ReleaseError, and nothing has changed. (A semaphore counts; it does not know which caller
+// holds what. So a release by a caller that holds nothing is noticed only if the others hold
+// fewer.)
 //
-// # Who is next
+// A method calls its operation and waits for the result. For everything else the operation itself
+// is returned, bound to the semaphore, by the method with its name in the plural:
+//
+//	f := slots.Acquires().Send(ctx, 2)                              // a future
+//	_, err = slots.Acquires().Try(ctx, 2)                           // refuses to wait
+//	i, err := activeobject.Select(ctx, slots.Acquires().Case(2), …) // or something else
+//	slots.Releases().Tell(ctx, 2)                                   // from a body that must not wait
+//
+// # Which acquire is next
 //
 //   - A Binary and a fair Semaphore, made by New, are first come first served. A permit
-//     that is released goes to somebody who waits for it, in the same step. An acquire
-//     that does not fit is not passed by those behind it, even if they would fit: nobody
+//     that is released goes to an acquire that waits for it, in the same step. An acquire
+//     that does not fit is not passed by those behind it, even if they would fit: none
 //     starves, and permits may lie idle meanwhile.
-//   - In a barging Semaphore, made by NewBarging, each looks for himself. Who fits passes
-//     who does not; and a release calls one who waits and would fit, the first of them,
-//     but does not keep the permit for him: who comes while he wakes up may be quicker,
-//     and then he waits again, behind the others. No permit lies idle for long that
-//     anybody who waits could use. Anybody may wait for ever.
+//   - In a barging Semaphore, made by NewBarging, each acquire competes for free permits. One that
+//     fits may overtake one that does not. A release calls the first waiting acquire that
+//     fits, but does not keep the permits for it: one that comes while it wakes up may be quicker,
+//     and then it waits again, behind the others. No permit lies idle for long that
+//     a waiting acquire could use. Any acquire may wait for ever.
 //
-// TryAcquire keeps to the same rule: it is refused if it would have to wait for
-// permits or behind somebody. Drain does not: it takes what is free, since it waits
+// A Try keeps to the same rule: it is refused if it would have to wait for
+// permits or behind another request. Drain does not: it takes what is free, since it waits
 // for nothing.
 //
 // # What goes wrong
 //
-// An acquire whose context ends while it waits has taken nothing, and those behind it
-// are looked at anew. A semaphore that is stopped (see Object) fails all that wait and
+// An acquire whose context ends while it waits has taken nothing, and the guards of those behind it
+// are evaluated again. A semaphore that is stopped (see Object) fails all requests that wait and
 // all that come with an error that matches activeobject.ErrStopped, a release
 // included.
 //
 // # Around, not inside
 //
-// The operations of a shared object are short: while one runs, nobody else gets in,
-// not even to be told that he cannot. So a resource that blocks, such as a
-// file or a connection, is not put inside of one. It stays outside, and whoever wants
-// to use it holds a semaphore meanwhile: the waiting is done at the semaphore, where it
+// The operations of a shared object are short: while one runs, no other request gets in,
+// not even to be told that it has to wait. So a resource that blocks, such as a
+// file or a connection, is not put inside of one. It stays outside, and a caller
+// holds a semaphore while it uses it: the waiting is done at the semaphore, where it
 // can be withdrawn and explained. With does that, and the example "blocking" shows it.
 package semaphore
 
@@ -64,9 +72,9 @@ type none = activeobject.None
 
 var background = context.Background()
 
-// SizeError says that more permits were asked for than the semaphore has: at once, or, to
-// those who wait when the semaphore becomes too small for them, when it is their turn. They
-// have taken nothing.
+// SizeError says that more permits were asked for than the semaphore has: at once, or, if the
+// semaphore becomes too small while the acquire waits, when it is its turn. The acquire
+// has taken nothing.
 type SizeError struct {
 	Semaphore string // its name
 	Permits   int    // that were asked for
@@ -82,7 +90,7 @@ func (e *SizeError) Error() string {
 type ReleaseError struct {
 	Semaphore string // its name
 	Permits   int    // that were to be released
-	Held      int    // by all together
+	Held      int    // by all callers together
 }
 
 // Error implements error.

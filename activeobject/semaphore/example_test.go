@@ -57,7 +57,8 @@ func ExampleNewBinary() {
 
 	door, _ := semaphore.NewBinary(system, activeobject.Name("door"))
 	fmt.Println(door.Acquire(ctx))
-	fmt.Println(door.TryAcquire(ctx))
+	_, err := door.Acquires().Try(ctx, nil)
+	fmt.Println(err)
 	fmt.Println(door.Release())
 	fmt.Println(door.Release()) // the Ada text is silent about this
 	// Output:
@@ -74,8 +75,8 @@ func ExampleNew() {
 
 	slots, _ := semaphore.New(system, 3)
 	slots.Acquire(ctx, 2)
-	large := slots.SendAcquire(ctx, 3)
-	small := slots.SendAcquire(ctx, 1) // fits, but does not pass
+	large := slots.Acquires().Send(ctx, 3)
+	small := slots.Acquires().Send(ctx, 1) // fits, but does not pass
 	fmt.Println(large.Ready(), small.Ready())
 	slots.Release(2)
 	fmt.Println(large.Ready(), small.Ready())
@@ -94,8 +95,8 @@ func ExampleNewBarging() {
 
 	slots, _ := semaphore.NewBarging(system, 3)
 	slots.Acquire(ctx, 2)
-	large := slots.SendAcquire(ctx, 3)
-	small := slots.SendAcquire(ctx, 1) // fits, and passes
+	large := slots.Acquires().Send(ctx, 3)
+	small := slots.Acquires().Send(ctx, 1) // fits, and passes
 	fmt.Println(large.Ready(), small.Ready())
 	// Output: false true
 }
@@ -131,7 +132,7 @@ func ExampleSemaphore_Resize() {
 
 	slots, _ := semaphore.New(system, 4, activeobject.Name("slots"))
 	slots.Acquire(ctx, 4)
-	three, two := slots.SendAcquire(ctx, 3), slots.SendAcquire(ctx, 2)
+	three, two := slots.Acquires().Send(ctx, 3), slots.Acquires().Send(ctx, 2)
 	slots.Resize(2) // four are held, and two too many for anybody to come in
 	_, err := three.Await(ctx)
 	fmt.Println(err)

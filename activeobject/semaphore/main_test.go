@@ -73,6 +73,12 @@ func over(t testingT, f activeobject.Future[None]) error {
 	return err
 }
 
+// try makes an attempt, and returns the error.
+func try[A any](p activeobject.LocalProxy[A, None], arg A) error {
+	_, err := p.Try(background, arg)
+	return err
+}
+
 // testingT is a *testing.T or a *rapid.T.
 type testingT interface {
 	require.TestingT

@@ -56,7 +56,7 @@ func TestAnOversizedAcquireByMessageFailsAtOnceAsByHandle(t *testing.T) {
 			fails(4, &semaphore.SizeError{Semaphore: "slots", Permits: 4, Size: 3})
 			_, err := patterntest.Invoke(t, system, s.Object().PID(), "acquire", 3)
 			require.NoError(t, err)
-			waiting := s.SendAcquire(background, 2)
+			waiting := s.Acquires().Send(background, 2)
 			byMessage := system.Actors().Root.RequestFuture(s.Object().PID(), &actor.Invoke{Operation: "acquire", Argument: 2}, patience)
 			for s.Waiting() < 2 {
 				runtime.Gosched()
@@ -85,18 +85,18 @@ func TestNoAcquireOfSeveralPassesTheLine(t *testing.T) {
 	system := objecttest.NewSystem(t, objecttest.AllowWaiting())
 	s := made(t)(semaphore.New(system, 5))
 	require.NoError(t, s.Acquire(background, 2))
-	first := s.SendAcquire(background, 5)
+	first := s.Acquires().Send(background, 5)
 	acquired := make(chan error, 1)
 	go func() { acquired <- s.Acquire(background, 2) }()
 	for s.Waiting() < 2 {
 		runtime.Gosched()
 	}
-	sent := s.SendAcquire(background, 2)
+	sent := s.Acquires().Send(background, 2)
 	byMessage := system.Actors().Root.RequestFuture(s.Object().PID(), &actor.Invoke{Operation: "acquire", Argument: 1}, patience)
 	for s.Waiting() < 4 {
 		runtime.Gosched()
 	}
-	require.ErrorIs(t, s.TryAcquire(background, 2), activeobject.ErrRefused)
+	require.ErrorIs(t, try(s.Acquires(), 2), activeobject.ErrRefused)
 	counts(t, s, 3, 2, 4)
 	require.NoError(t, s.Release(2))
 	require.NoError(t, over(t, first))

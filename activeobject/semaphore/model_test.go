@@ -57,10 +57,6 @@ func (m *model) settle() {
 }
 
 func (m *model) acquire(w *waiter) {
-	if w.n > m.size {
-		m.over[w] = "too large" // and joins no line
-		return
-	}
 	m.line = append(m.line, w)
 	m.settle()
 }
@@ -68,10 +64,10 @@ func (m *model) acquire(w *waiter) {
 // try returns how an attempt ends.
 func (m *model) try(n int) string {
 	switch {
-	case n > m.size:
-		return "too large"
 	case m.fair && len(m.line) > 0:
 		return "refused"
+	case n > m.size:
+		return "too large"
 	case n > m.free():
 		return "refused"
 	}
@@ -111,13 +107,13 @@ func TestASemaphoreKeepsToItsRules(t *testing.T) {
 					t.Repeat(map[string]func(*rapid.T){
 						"acquire": func(t *rapid.T) {
 							n := weight.Draw(t, "n")
-							w := &waiter{n, s.SendAcquire(background, n)}
+							w := &waiter{n, s.Acquires().Send(background, n)}
 							all = append(all, w)
 							m.acquire(w)
 						},
 						"try": func(t *rapid.T) {
 							n := weight.Draw(t, "n")
-							require.Equal(t, m.try(n), ending(s.TryAcquire(background, n)))
+							require.Equal(t, m.try(n), ending(try(s.Acquires(), n)))
 						},
 						"release": func(t *rapid.T) {
 							n := weight.Draw(t, "n")
@@ -248,11 +244,11 @@ func TestHistoriesAreThoseOfASequentialSemaphore(t *testing.T) {
 							if rand.N(2) == 0 {
 								err = s.Acquire(ctx, in.n)
 							} else {
-								_, err = s.SendAcquire(ctx, in.n).Await(background)
+								_, err = s.Acquires().Send(ctx, in.n).Await(background)
 							}
 							out.how = ending(err)
 						case "try":
-							out.how = ending(s.TryAcquire(background, in.n))
+							out.how = ending(try(s.Acquires(), in.n))
 						case "release":
 							out.how = "released"
 							if e, ok := errors.AsType[*semaphore.ReleaseError](s.Release(in.n)); ok {

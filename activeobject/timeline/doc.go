@@ -6,7 +6,7 @@
 //	…
 //	err = recording.Save("page.html")
 //
-// The page shows each object on one time axis. The colour of a wait is its reason: a guard that is
+// The page shows each object on one time axis. The color of a wait is its reason: a guard that is
 // false, a conflict with what runs, another request that comes first, no thread. Pointing at it, or
 // moving there by the arrow keys, shows the reason in words and an arrow to the request that it
 // waited for. Recording.Save writes a trace for ui.perfetto.dev instead if the file's name ends in

@@ -29,7 +29,7 @@ func (r *Recording) WritePage(w io.Writer, title string) error {
 		Title: title,
 		Lead:  "Which requests waited, for what, and which ran, at each object of the program.",
 		About: []string{
-			"Every request is a bar, from its arrival to its end: thin while it waits, in the colour of the reason, and thick while it runs. The reasons are those of Object.Explain, taken whenever the object had settled.",
+			"Every request is a bar, from its arrival to its end: thin while it waits, in the color of the reason, and thick while it runs. The reasons are those of Object.Explain, taken whenever the object had settled.",
 			"Objects that are recorded have no fast path, and are slower: look at the order of things here, and measure times without.",
 		},
 	}

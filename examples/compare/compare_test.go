@@ -247,7 +247,7 @@ func TestTable(t *testing.T) {
 }
 
 // TestOneScreen expects a sentence and a row of figures for each model, of the width and height
-// of one screen, without colours as it is no terminal.
+// of one screen, without colors as it is no terminal.
 func TestOneScreen(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := run(t.Context(), strings.Fields("-duration 90ms"), &stdout, &stderr); code != exitOK {
@@ -257,7 +257,7 @@ func TestOneScreen(t *testing.T) {
 	lines := strings.Split(text, "\n")
 	// A machine that has other things to do may end no call of a model: that takes a line more.
 	if len(lines) > 40+strings.Count(text, "see below") || strings.Contains(text, "\x1b") {
-		t.Errorf("%d lines, colours: %t:\n%s", len(lines), strings.Contains(text, "\x1b"), text)
+		t.Errorf("%d lines, colors: %t:\n%s", len(lines), strings.Contains(text, "\x1b"), text)
 	}
 	for _, line := range lines {
 		if n := utf8.RuneCountInString(line); n > 100 {

@@ -44,7 +44,7 @@ func (p *progress) clear() {
 	}
 }
 
-// colored reports whether text for w may have colours: it is a terminal, and its user has not
+// colored reports whether text for w may have colors: it is a terminal, and its user has not
 // asked for none (no-color.org).
 func colored(w io.Writer) bool { return onTerminal(w) && os.Getenv("NO_COLOR") == "" }
 

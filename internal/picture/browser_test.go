@@ -43,7 +43,7 @@ var (
 type screen struct {
 	name   string
 	width  int64
-	scheme string // of colours
+	scheme string // of colors
 	media  string // "print", or "" for the screen
 }
 
@@ -176,7 +176,7 @@ type finding struct {
 	Contrast             []string  // texts that are hard to read
 	Broken               int       // attributes that are not numbers
 	Unnamed              []string  // controls without a name
-	Heat                 []string  // the colours of the first row of the result
+	Heat                 []string  // the colors of the first row of the result
 }
 
 const look = `(() => {
@@ -252,7 +252,7 @@ func (f finding) check(t *testing.T, s screen) {
 	require.Zero(t, f.Broken)
 	require.Empty(t, f.Unnamed)
 	require.Len(t, f.Heat, 3)
-	require.NotEqual(t, f.Heat[1], f.Heat[2], "what is better has another colour")
+	require.NotEqual(t, f.Heat[1], f.Heat[2], "what is better has another color")
 }
 
 // keyboard moves through a timeline by keys.

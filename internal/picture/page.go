@@ -46,7 +46,7 @@ type Matrix struct {
 type Figure struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
-	Scale string `json:"scale"` // what the colours mean
+	Scale string `json:"scale"` // what the colors mean
 	// Cells are by row, by column.
 	Cells [][]Cell `json:"cells"`
 }

@@ -43,11 +43,12 @@ type operationByMessage struct {
 	argument, result reflect.Type
 }
 
-// Of returns the object behind a handle.
+// Of returns the object behind a handle, which has a method Shared for its tests: users cannot name
+// the state.
 func Of[T any](handle interface {
-	Object() *activeobject.Object[T]
+	Shared() *activeobject.Object[T]
 }) *Object {
-	o := handle.Object()
+	o := handle.Shared()
 	of := &Object{name: name(reflect.TypeOf(handle).Elem()), pid: o.PID(), invoked: map[string]bool{}}
 	for _, d := range activeobject.Declarations(o.Type()) {
 		if internal(d.Argument) {
@@ -61,7 +62,7 @@ func Of[T any](handle interface {
 
 // internal reports whether no other package can make an argument of the type.
 func internal(argument reflect.Type) bool {
-	for argument.Kind() == reflect.Pointer {
+	for argument.Name() == "" && argument.Kind() == reflect.Pointer {
 		argument = argument.Elem()
 	}
 	return argument.PkgPath() != "" && unicode.IsLower([]rune(argument.Name())[0])
@@ -141,7 +142,11 @@ func (o *Object) check(t *testing.T, operation string, argument any, reply *acto
 		if argument != nil || d.argument != reflect.TypeFor[activeobject.None]() {
 			assert.Equal(t, d.argument, reflect.TypeOf(argument), "argument of %s of %s", operation, o.name)
 		}
-		if reply.Err == nil {
+		switch {
+		case reply.Err != nil:
+		case d.result == reflect.TypeFor[activeobject.None]():
+			assert.Nil(t, reply.Value, "result of %s of %s", operation, o.name)
+		default:
 			assert.Equal(t, d.result, reflect.TypeOf(reply.Value), "result of %s of %s", operation, o.name)
 		}
 		o.mu.Lock()

@@ -86,8 +86,8 @@ func queue(ctx context.Context, rw *lock.ReadWrite) (string, error) {
 		unlock func() error
 	}
 	waiting := []client{
-		{"r1", rw.SendRLock(ctx), rw.RUnlock}, {"w1", rw.SendLock(ctx), rw.Unlock},
-		{"r2", rw.SendRLock(ctx), rw.RUnlock}, {"w2", rw.SendLock(ctx), rw.Unlock},
+		{"r1", rw.Locks().Send(ctx, lock.ToRead), rw.RUnlock}, {"w1", rw.Locks().Send(ctx, lock.ToWrite), rw.Unlock},
+		{"r2", rw.Locks().Send(ctx, lock.ToRead), rw.RUnlock}, {"w2", rw.Locks().Send(ctx, lock.ToWrite), rw.Unlock},
 	}
 	ready := make(chan struct{}, len(waiting)) // one for each that has the lock
 	for _, c := range waiting {

@@ -32,8 +32,6 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-type none = activeobject.None
-
 // Vessel is the shared object.
 type Vessel struct {
 	activeobject.Queues

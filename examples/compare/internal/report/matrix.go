@@ -172,7 +172,7 @@ func duration(ns int64) string {
 	return fmt.Sprintf("%d ns", ns)
 }
 
-// paint is whether texts have colours.
+// paint is whether texts have colors.
 type paint bool
 
 func (p paint) in(c text.Colors, s string) string {
