@@ -233,7 +233,7 @@ func (s *Session) End() error {
 }
 
 // IsStop reports whether a call has failed because its session was stopped or its
-// context cancelled.
+// context canceled.
 func IsStop(err error) bool {
 	return errors.Is(err, object.ErrStopped) || errors.Is(err, context.Canceled)
 }
