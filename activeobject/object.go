@@ -1,6 +1,7 @@
 package activeobject
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -146,6 +147,7 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		}
 	}
 	o := &Object[T]{state: state}
+	recorder := s.record(cmp.Or(name, t.name), t.rules.Operations)
 	if c := &s.concurrent; c.On && c.Workers != nil {
 		c.Threads = c.Workers.Threads(system, o)
 	}
@@ -162,6 +164,9 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		o.identity.Store(ident)
 	}
 	o.box.Init(&o.config.engine, o.host())
+	if recorder != nil {
+		o.box.Record(recorder)
+	}
 	err = system.Join(o, &o.slot)
 	if err == nil && addressed {
 		_, err = o.address()
@@ -171,6 +176,27 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		return nil, err
 	}
 	return o, nil
+}
+
+// record begins the recording of an object, if one is wanted, and has its log passed to the
+// recorder, besides a function that has been given for it.
+func (s *objectSettings) record(object string, operations []mailbox.Operation) engine.Recorder {
+	if s.recorder == nil {
+		return nil
+	}
+	names := make([]string, len(operations))
+	for i, op := range operations {
+		names[i] = op.Name
+	}
+	recorder, told := (*s.recorder)(object, names), s.log
+	log := func(e Event) {
+		if told != nil {
+			(*told)(e)
+		}
+		recorder.Event(e)
+	}
+	s.log, s.noFastPath = &log, true
+	return recorder
 }
 
 // Must returns o, and panics if err is not nil. It is for programs that have no

@@ -29,7 +29,8 @@ type objectSettings struct {
 	thread     thread
 	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
 	noFastPath bool
-	log        *func(mailbox.Event) // a pointer, to be comparable
+	log        *func(mailbox.Event)                                      // a pointer, to be comparable
+	recorder   *func(object string, operations []string) engine.Recorder // likewise
 	audit      *audit
 	place      *actor.Place // likewise; which actors supervise which
 	concurrent settings.Concurrency
@@ -335,6 +336,11 @@ func CheckOpens() Option { return func(s *objectSettings) { s.checked = true } }
 // the object idle. The results are the same, but slower; tests use it.
 func NoFastPath() Option { return func(s *objectSettings) { s.noFastPath = true } }
 
+// recorded is settings.Recorded.
+func recorded(begin func(object string, operations []string) engine.Recorder) Option {
+	return func(s *objectSettings) { s.recorder = &begin }
+}
+
 // concurrent is settings.Concurrent.
 func concurrent(change func(*settings.Concurrency)) Option {
 	return func(s *objectSettings) {
@@ -346,6 +352,7 @@ func concurrent(change func(*settings.Concurrency)) Option {
 func init() {
 	settings.Options.Concurrent = func(change func(*settings.Concurrency)) any { return concurrent(change) }
 	settings.Options.Audited = func(a settings.Audit) any { return audited(a) }
+	settings.Options.Recorded = func(begin func(object string, operations []string) engine.Recorder) any { return recorded(begin) }
 	settings.Options.Wrong = func(option, reason string) any { return wrong(option, reason) }
 }
 

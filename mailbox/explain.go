@@ -209,6 +209,31 @@ func (s *Scheduler) standsFor(r, other *Request) bool {
 		!s.index.asked[r.Op] && len(r.Claim.Outer)+len(other.Claim.Outer) == 0 && slices.Equal(r.Claim.Extents, other.Claim.Extents)
 }
 
+// Obstacles yields the requests that r, which waits, waits for directly: those that run and that it
+// conflicts with, in the order of their start; else the one that comes before it, if there is
+// one. It evaluates nothing.
+func (s *Scheduler) Obstacles(r *Request) iter.Seq[*Request] {
+	return func(yield func(*Request) bool) {
+		if !r.Waits() {
+			return
+		}
+		conflicts := false
+		for other := range s.Running() {
+			if s.conflict(r, other, recall) {
+				if conflicts = true; !yield(other) {
+					return
+				}
+			}
+		}
+		if !conflicts && r.state != StateOverflow && r.state != StateAwaitingThread && s.judge(&s.queues[r.Op], r, recall).ready() {
+			s.ahead(r, recall, func(first *Request, _ bool) bool {
+				yield(first)
+				return false
+			})
+		}
+	}
+}
+
 // Running yields the requests that run, in the order of their start. Those
 // announced by Begin are not among them, but with Untracked.
 func (s *Scheduler) Running() iter.Seq[*Request] {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/examples/compare/internal/object"
 	"github.com/sluice-go/sluice/examples/compare/internal/report"
 	"github.com/sluice-go/sluice/examples/compare/internal/workload"
+	"github.com/sluice-go/sluice/internal/picture"
 )
 
 // turns is in how many stretches each model is measured. The models take turns,
@@ -25,7 +27,7 @@ var (
 	sweepReads   = []float64{0, .25, .5, .75, 1}
 )
 
-const windowPart = 10
+const windowPart = 20
 
 // run compares, reports, and returns the exit code.
 func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
@@ -38,7 +40,9 @@ func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 	if s.json {
 		text = io.Discard
 	}
-	r.Header(text, s.models)
+	if s.verbose {
+		r.Header(text, s.models)
+	}
 	p := newProgress(stderr, s.steps())
 	for _, w := range s.workloads {
 		if ctx.Err() != nil {
@@ -49,11 +53,20 @@ func (s settings) run(ctx context.Context, stdout, stderr io.Writer) int {
 			continue
 		}
 		r.Add(result)
-		p.clear()
-		result.Table(text)
-		result.Sweep(text)
+		if s.verbose {
+			p.clear()
+			result.Table(text)
+		}
+		if s.verbose || s.sweep && s.html == "" {
+			p.clear()
+			result.Sweep(text)
+		}
 	}
 	p.clear()
+	if s.verbose || s.sweep && s.html == "" {
+		fmt.Fprintln(text)
+	}
+	r.Matrix(text, colored(stdout))
 	r.Interrupted = ctx.Err() != nil
 	if r.Interrupted {
 		fmt.Fprintln(text, "\nInterrupted: this is what was measured until then.")
@@ -66,9 +79,21 @@ func (s settings) finish(r *report.Report, stdout, stderr io.Writer) int {
 	if s.json {
 		r.JSON(stdout)
 	}
-	if err := s.page(r); err != nil {
-		fmt.Fprintln(stderr, "compare:", err)
-		return exitUsage
+	for _, f := range []struct {
+		name, what string
+		write      func(io.Writer) error
+	}{
+		{s.html, "the page", r.HTML},
+		{s.perfetto, "the trace, for ui.perfetto.dev,", func(w io.Writer) error { return picture.Trace(w, r.Panels()) }},
+	} {
+		if f.name == "" {
+			continue
+		}
+		if err := writeFile(f.name, f.write); err != nil {
+			fmt.Fprintln(stderr, "compare:", err)
+			return exitUsage
+		}
+		fmt.Fprintf(stderr, "compare: wrote %s to %s\n", f.what, f.name)
 	}
 	if !r.OK {
 		return exitWrong
@@ -76,20 +101,13 @@ func (s settings) finish(r *report.Report, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// page writes the page, if one is wanted.
-func (s settings) page(r *report.Report) error {
-	if s.html == "" {
-		return nil
-	}
-	f, err := os.Create(s.html)
+// writeFile writes a file.
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	if err := r.HTML(f, s.models); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return errors.Join(write(f), f.Close())
 }
 
 // steps returns how many runs there will be.
@@ -97,6 +115,9 @@ func (s settings) steps() int {
 	n := 0
 	for _, w := range s.workloads {
 		n += turns + 1
+		if s.html != "" || s.perfetto != "" {
+			n++
+		}
 		if !s.sweep {
 			continue
 		}
@@ -121,7 +142,15 @@ func (s settings) compare(ctx context.Context, w *workload.Workload, p *progress
 	result := report.NewWorkload(w, s.callersOf(w), measure.Cores(50*time.Millisecond))
 	tallies := s.tallies(w, s.callersOf(w))
 	s.each(ctx, tallies, turns, p, func(t *measure.Tally) { t.Measure(ctx, measure.Stretch(max(1, s.duration/turns))) })
-	s.each(ctx, tallies, 1, p, func(t *measure.Tally) { t.Trace(ctx, traceTime(w)) })
+	s.each(ctx, tallies, 1, p, func(t *measure.Tally) {
+		// On a machine that has other things to do, no body may have run yet.
+		for i := 0; i < 3 && t.Threads.Running == 0 && t.Problem == nil; i++ {
+			t.Trace(ctx, traceTime(w))
+		}
+	})
+	if s.html != "" || s.perfetto != "" {
+		s.each(ctx, tallies, 1, p, func(t *measure.Tally) { t.Record(ctx, recordParts*traceTime(w)) })
+	}
 	for _, t := range tallies {
 		if t.Wall > 0 || t.Problem != nil {
 			result.Add(t)
@@ -155,6 +184,9 @@ func (s settings) each(ctx context.Context, tallies []*measure.Tally, times int,
 		}
 	}
 }
+
+// recordParts is how many times as long as it is traced a workload is recorded.
+const recordParts = 4
 
 // traceTime returns how long a workload is traced: some bodies' length.
 func traceTime(w *workload.Workload) time.Duration {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/examples/compare/internal/measure"
 	"github.com/sluice-go/sluice/examples/compare/internal/model"
@@ -98,9 +99,10 @@ func TestWrongArguments(t *testing.T) {
 		{"-duration -1s", []string{"-duration", `"-1s"`, "above 0"}},
 		{"-duration 5", []string{"-duration", `"5"`, "2s"}},
 		{"-json=perhaps", []string{"-json", `"perhaps"`, "true or false"}},
-		{"-verbose", []string{"-verbose", "-callers, -duration, -file, -html, -json, -models, -sweep, -workloads"}},
+		{"-verbose", []string{"-verbose", "-callers, -duration, -file, -html, -json, -models, -perfetto, -sweep, -v, -workloads"}},
 		{"-json account", []string{`"account"`, "-workloads"}},
 		{"-html " + filepath.Join(t.TempDir(), "nowhere", "r.html"), []string{"-html", "nowhere", "no such file"}},
+		{"-perfetto " + filepath.Join(t.TempDir(), "nowhere", "r.json"), []string{"-perfetto", "nowhere", "no such file"}},
 		{"-file " + filepath.Join(t.TempDir(), "nothing"), []string{"nothing", "no such file"}},
 		{"-file " + file, []string{"wrong.yaml:4: operations.read.share:", `"1.5" must be a number from 0 to 1`}},
 		{"-file workload.yaml -workloads account", []string{"-workloads", `"account" is unknown`, "tills, catalogue"}},
@@ -133,7 +135,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: exit code %d, standard error %q", arg, code, &stderr)
 		}
 		want := append(modelNames(), workloadNames(workload.Builtin)...)
-		want = append(want, "-workloads", "-models", "-callers", "-duration", "-file", "-html", "-json", "-sweep")
+		want = append(want, "-workloads", "-models", "-callers", "-duration", "-file", "-html", "-json", "-sweep", "-v", "Jain's index")
 		for _, word := range want {
 			if !strings.Contains(stdout.String(), word) {
 				t.Errorf("%s does not explain %s", arg, word)
@@ -222,7 +224,7 @@ func fields(t *testing.T, object jsonObject, names string) {
 
 func TestTable(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	args := strings.Fields("-duration 300ms -workloads readers-0 -callers 2")
+	args := strings.Fields("-v -models all -duration 300ms -workloads readers-0 -callers 2")
 	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
@@ -244,6 +246,63 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestOneScreen expects a sentence and a row of figures for each model, of the width and height
+// of one screen, without colors as it is no terminal.
+func TestOneScreen(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), strings.Fields("-duration 90ms"), &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
+	}
+	text := strings.TrimRight(stdout.String(), "\n")
+	lines := strings.Split(text, "\n")
+	// A machine that has other things to do may end no call of a model: that takes a line more.
+	if len(lines) > 40+strings.Count(text, "see below") || strings.Contains(text, "\x1b") {
+		t.Errorf("%d lines, colors: %t:\n%s", len(lines), strings.Contains(text, "\x1b"), text)
+	}
+	for _, line := range lines {
+		if n := utf8.RuneCountInString(line); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, w := range workload.Default {
+		if n := strings.Count(text, w.Name+" "); n != 2 {
+			t.Errorf("%s is there %d times, want a sentence and a row", w.Name, n)
+		}
+	}
+	for _, f := range model.Families {
+		if n := strings.Count(text, string(f.Name)); n < len(workload.Default) || n > 2*len(workload.Default) {
+			t.Errorf("%s is there %d times:\n%s", f.Name, n, text)
+		}
+	}
+}
+
+// TestFiles expects a page and a trace, and to be told where they are.
+func TestFiles(t *testing.T) {
+	page, trace := filepath.Join(t.TempDir(), "r.html"), filepath.Join(t.TempDir(), "r.json")
+	var stdout, stderr bytes.Buffer
+	args := strings.Fields("-duration 20ms -workloads account -models by-hand,monitor-pool,dedicated,sync-spawned -html " + page + " -perfetto " + trace)
+	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
+	}
+	for file, wants := range map[string][]string{
+		page:  {"<h1>Models of concurrency, compared</h1>", "conflicts with ", "cannot: all 4 threads", "</html>"},
+		trace: {`"traceEvents"`, "account, Synchronizer", "account, by-hand", "conflicts with "},
+	} {
+		if !strings.Contains(stderr.String(), " to "+file+"\n") {
+			t.Errorf("%s does not say %s", &stderr, file)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not say %q", file, want)
+			}
+		}
+	}
+}
+
 // TestCannot expects a row that says why a model does not run a workload: here, that
 // callers who wait for room or items would have all threads of the pool.
 func TestCannot(t *testing.T) {
@@ -260,7 +319,7 @@ func TestCannot(t *testing.T) {
 // TestFile runs the workloads of the file that users start from.
 func TestFile(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	args := strings.Fields("-file workload.yaml -duration 60ms -models by-hand,dedicated,sync-pool")
+	args := strings.Fields("-v -file workload.yaml -duration 60ms -models by-hand,dedicated,sync-pool")
 	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
@@ -289,7 +348,7 @@ func (i *interrupter) Write(p []byte) (int, error) {
 // TestInterrupt expects what was measured until then, in JSON and on the page.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	stderr := &interrupter{at: "measuring readers-0", interrupt: cancel}
+	stderr := &interrupter{at: "measuring account", interrupt: cancel}
 	var stdout bytes.Buffer
 	file := filepath.Join(t.TempDir(), "report.html")
 	args := strings.Fields("-json -duration 30ms -models by-hand,borrowed -callers 2 -html " + file)
@@ -303,14 +362,14 @@ func TestInterrupt(t *testing.T) {
 	if !r.Interrupted || len(r.Workloads) == 0 || len(r.Workloads) > 2 {
 		t.Fatalf("interrupted %t after %d workloads", r.Interrupted, len(r.Workloads))
 	}
-	if w := r.Workloads[0]; w.Name != "account" || len(w.Runs) != 2 {
-		t.Errorf("%s with %d models was finished, want account with 2", w.Name, len(w.Runs))
+	if w := r.Workloads[0]; w.Name != "readers-1ms" || len(w.Runs) != 2 {
+		t.Errorf("%s with %d models was finished, want readers-1ms with 2", w.Name, len(w.Runs))
 	}
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"The run was interrupted", `id="account"`, "</html>"} {
+	for _, want := range []string{"The run was interrupted", `id="readers-1ms"`, "</html>"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)
 		}

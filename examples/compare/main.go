@@ -1,9 +1,10 @@
-// Compare runs the same shared objects under several models of concurrency, and
-// shows how many threads each takes, how many of them are blocked while requests
-// wait, how much runs at once, how fast that is, what it costs, and whether the
-// results were right:
+// Compare runs the same shared objects under a thread for each request, a thread for
+// each object, and the Synchronizer. For each workload it says in a sentence what
+// happened and why, and shows how fast each model was, how many threads it blocked,
+// how many bodies ran at once, and whether the results were right:
 //
 //	go run ./examples/compare
+//	go run ./examples/compare -models all -v
 //	go run ./examples/compare -html report.html
 //	go run ./examples/compare -workloads account,readers -models by-hand,borrowed,sync-spawned -callers 64 -duration 3s
 //	go run ./examples/compare -file workloads.yaml
@@ -14,7 +15,8 @@
 //   - a model says how it is made from its declaration, and how it is called (model.Model);
 //   - a workload says what its callers ask of it (workload.Workload);
 //   - a run lets so many callers do that for some time (measure.Tally), and may note
-//     the way of each request (trace.Log).
+//     the way of each request (trace.Log), and what it waited for (the package timeline
+//     below activeobject, which does that for any program).
 package main
 
 import (

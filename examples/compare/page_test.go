@@ -27,8 +27,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"github.com/sluice-go/sluice/examples/compare/internal/model"
 )
 
 var screenshots = flag.String("screenshots", "", "`directory` to write pictures of the page to")
@@ -36,8 +34,9 @@ var screenshots = flag.String("screenshots", "", "`directory` to write pictures 
 // shown are workloads of every kind of object, with many objects, and without reads.
 const shown = "account,buffer,many"
 
-// TestPage opens the page as it looks at a desk and on a telephone, by day and at
-// night, and expects everything to be drawn, legible and quiet.
+// TestPage opens the page at a desk and on a telephone, by day and at night, and expects everything
+// to be drawn, and the browser not to complain. How it looks test those of the package picture, with
+// data that is always the same.
 func TestPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
 	var stdout, stderr strings.Builder
@@ -70,26 +69,12 @@ func newBrowser(t *testing.T) context.Context {
 	return browser
 }
 
-// finding is what the page's texts and figures look like to the script below.
+// finding is what the page looks like to the script below.
 type finding struct {
-	Figures  []figure `json:"figures"`
-	Cannot   []string `json:"cannot"`   // workload and model, where the page says why not
+	Drawn    []string `json:"drawn"`    // workload and timeline or curve, of those with something in them
 	Overflow []string `json:"overflow"` // what reaches beyond the screen
-	Small    []string `json:"small"`    // texts that are
 	Broken   int      `json:"broken"`   // attributes that are not numbers
-}
-
-// figure is a timeline or plot.
-type figure struct {
-	Name   string                          `json:"name"` // workload, and model or axis
-	Bars   int                             `json:"bars"` // that can be seen
-	Lines  int                             `json:"lines"`
-	Areas  int                             `json:"areas"` // bands around lines
-	Dots   int                             `json:"dots"`
-	Want   struct{ Bars, Lines, Dots int } // at least, after what was measured
-	Texts  int                             `json:"texts"`
-	Width  float64
-	Height float64
+	Heat     int      `json:"heat"`     // cells of the result
 }
 
 const drawAll = `(async () => {
@@ -101,45 +86,15 @@ const drawAll = `(async () => {
 })()`
 
 const look = `(() => {
-	const of = e => e.closest("[data-workload]").dataset.workload + "/" + (e.dataset.plot ?? e.closest("[data-model]").dataset.model);
-	const want = e => {
-		const w = workloads.find(w => w.workload === e.closest("[data-workload]").dataset.workload);
-		if (e.dataset.plot) {
-			const points = (e.dataset.plot === "callers" ? w.by_callers : w.by_read_share).filter(p => p.ops > 0);
-			const models = new Set(points.map(p => p.model));
-			return {Bars: 0, Dots: points.length, Lines: [...models].filter(m => points.filter(p => p.model === m).length > 1).length};
-		}
-		return {Bars: w.timelines.find(l => l.model === e.closest("[data-model]").dataset.model).bars.length, Lines: 0, Dots: 0};
-	};
-	const seen = e => { const b = e.getBoundingClientRect(); return b.width > 0 && b.height > 0; };
-	const figures = [...document.querySelectorAll("[data-drawn]")].map(e => ({
-		name: of(e),
-		bars: [...e.querySelectorAll("[aria-label=bar] rect")].filter(seen).length,
-		lines: [...e.querySelectorAll("[aria-label=line] path")].filter(p => (p.getAttribute("d") ?? "").includes("L")).length,
-		areas: [...e.querySelectorAll("[aria-label=area] path")].filter(p => (p.getAttribute("d") ?? "").includes("L")).length,
-		dots: [...e.querySelectorAll("[aria-label=dot] *")].filter(seen).length,
-		Want: want(e),
-		texts: e.querySelectorAll("text").length,
-		Width: Math.max(...[...e.children].map(c => c.getBoundingClientRect().width)),
-		Height: e.getBoundingClientRect().height,
-	}));
-	const cannot = workloads.flatMap(w => w.runs.filter(r => r.cannot).map(r => w.workload + "/" + r.model).filter(name => {
-		const [workload, model] = name.split("/");
-		return document.querySelector("[data-workload='" + workload + "'] [data-model='" + model + "']").textContent.includes("cannot: ");
-	}));
-	const overflow = [], small = [];
+	const overflow = [], drawn = [];
 	if (document.documentElement.scrollWidth > innerWidth) overflow.push("the page: " + document.documentElement.scrollWidth);
-	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-	for (let n; (n = walker.nextNode());) {
-		const e = n.parentElement;
-		if (!n.data.trim() || !seen(e) || e.closest("script,style")) continue;
-		if (parseFloat(getComputedStyle(e).fontSize) < 12) small.push(n.data.trim());
-		const box = e.getBoundingClientRect();
-		if (!e.closest(".scroll") && (box.right > innerWidth + 1 || box.left < -1)) overflow.push(n.data.trim() + ": " + box.right);
+	for (const s of document.querySelectorAll("[data-section]")) {
+		for (const p of s.querySelectorAll("[data-panel]")) if (p.querySelector(".run") && p.querySelector(".hit")) drawn.push(s.id + "/" + p.querySelector("b").textContent);
+		for (const c of s.querySelectorAll("[data-chart]")) if (c.querySelector("text.end") && c.querySelector("g[aria-label=line] path")) drawn.push(s.id + "/" + c.querySelector("[data-title]").textContent.split(";")[0]);
 	}
 	let broken = 0;
 	for (const e of document.querySelectorAll("[data-drawn] svg *")) for (const a of e.attributes) if (/NaN|undefined|Infinity/.test(a.value)) broken++;
-	return {figures, cannot, overflow, small, broken};
+	return {drawn, overflow, broken, heat: document.querySelectorAll("[data-heat] td[data-column]").length};
 })()`
 
 func lookAt(t *testing.T, browser context.Context, file string, s screen) {
@@ -165,11 +120,11 @@ func lookAt(t *testing.T, browser context.Context, file string, s screen) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	picture(t, tab, s.name)
+	takePicture(t, tab, s.name)
 	for _, c := range complaints() {
 		t.Error(c)
 	}
-	f.check(t, float64(s.width))
+	f.check(t)
 }
 
 // listen returns a function that returns of what the browser has complained until
@@ -210,8 +165,8 @@ func listen(t *testing.T, tab context.Context) func() []string {
 	}
 }
 
-// picture writes a picture of the whole page, if pictures are wanted.
-func picture(t *testing.T, tab context.Context, name string) {
+// takePicture writes a picture of the whole page, if pictures are wanted.
+func takePicture(t *testing.T, tab context.Context, name string) {
 	if *screenshots == "" {
 		return
 	}
@@ -224,36 +179,25 @@ func picture(t *testing.T, tab context.Context, name string) {
 	}
 }
 
-// check expects a timeline for each model and the plots of each workload, and
-// everything to be on the screen and legible.
-func (f finding) check(t *testing.T, width float64) {
+// check expects a timeline of each model and the curves of each workload, and everything to be on
+// the screen.
+func (f finding) check(t *testing.T) {
 	t.Helper()
-	figures := map[string]figure{}
-	for _, g := range f.Figures {
-		figures[g.Name] = g
-		if g.Width < 200 || g.Width > width || g.Height < 150 || g.Texts < 3 {
-			t.Errorf("%s is %.0f by %.0f pixels large, with %d texts", g.Name, g.Width, g.Height, g.Texts)
-		}
-	}
-	for w := range strings.SplitSeq(shown, ",") {
-		names := []string{"callers", "reads"}
-		if w == "buffer" {
-			names = names[:1]
-		}
-		for _, m := range model.All {
-			names = append(names, m.Name)
-		}
-		for _, name := range names {
-			if slices.Contains(f.Cannot, w+"/"+name) {
+	workloads := strings.Split(shown, ",")
+	for _, w := range workloads {
+		for _, want := range []string{"thread-per-request", "thread-per-object", "Synchronizer", "Throughput over callers", "Throughput over the share of reads", "Latency by share of calls that stayed below"} {
+			if w == "buffer" && strings.HasSuffix(want, "reads") {
 				continue
 			}
-			g, ok := figures[w+"/"+name]
-			if g.Bars < g.Want.Bars || g.Lines < g.Want.Lines || g.Areas < g.Want.Lines || g.Dots < g.Want.Dots || g.Want.Bars+g.Want.Dots == 0 {
-				t.Errorf("%s/%s is there: %t; it has %d bars, %d lines, %d bands and %d dots, want %+v", w, name, ok, g.Bars, g.Lines, g.Areas, g.Dots, g.Want)
+			if !slices.Contains(f.Drawn, w+"/"+want) {
+				t.Errorf("%s/%s is not drawn; drawn are %q", w, want, f.Drawn)
 			}
 		}
 	}
-	if len(f.Overflow) > 0 || len(f.Small) > 0 || f.Broken > 0 {
-		t.Errorf("off the screen: %q; too small: %q; %d attributes that are no numbers", f.Overflow, f.Small, f.Broken)
+	if f.Heat != 3*len(workloads) {
+		t.Errorf("the result has %d cells", f.Heat)
+	}
+	if len(f.Overflow) > 0 || f.Broken > 0 {
+		t.Errorf("off the screen: %q; %d attributes that are no numbers", f.Overflow, f.Broken)
 	}
 }

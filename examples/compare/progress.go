@@ -19,7 +19,7 @@ type progress struct {
 
 func newProgress(w io.Writer, steps int) *progress {
 	p := &progress{w: w}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if onTerminal(w) {
 		p.bar = progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(24),
 			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 	}
@@ -42,4 +42,13 @@ func (p *progress) clear() {
 	if p.bar != nil {
 		p.bar.Clear()
 	}
+}
+
+// colored reports whether text for w may have colors: it is a terminal, and its user has not
+// asked for none (no-color.org).
+func colored(w io.Writer) bool { return onTerminal(w) && os.Getenv("NO_COLOR") == "" }
+
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/examples/compare/internal/model"
+	"github.com/sluice-go/sluice/examples/compare/internal/report"
 	"github.com/sluice-go/sluice/examples/compare/internal/workload"
 )
 
@@ -24,14 +25,16 @@ type settings struct {
 	duration  time.Duration // of each model in each workload
 	patience  time.Duration // with callers that do not come back
 	sweep     bool          // measure over numbers of callers and shares of reads as well
+	verbose   bool          // print all columns
 	json      bool
 	html      string // file
+	perfetto  string // likewise
 }
 
 func defaults() settings {
 	return settings{
-		workloads: workload.Builtin, models: model.All,
-		callers: 8, duration: 150 * time.Millisecond, patience: 10 * time.Second,
+		workloads: workload.Default, models: model.Default,
+		callers: 8, duration: 300 * time.Millisecond, patience: 10 * time.Second,
 	}
 }
 
@@ -54,7 +57,7 @@ func parse(args []string) (settings, error) {
 		return s, err
 	}
 	if names != "" {
-		if err := s.choose(names); err != nil {
+		if err := s.choose(names, file); err != nil {
 			return s, fmt.Errorf("invalid value %q for flag -workloads: %w", names, err)
 		}
 	}
@@ -71,40 +74,47 @@ func (s *settings) load(file string) error {
 	return err
 }
 
-// choose keeps the workloads of the given names.
-func (s *settings) choose(names string) (err error) {
+// choose takes the workloads of the given names, of the file if there is one.
+func (s *settings) choose(names, file string) (err error) {
+	if file == "" {
+		s.workloads = workload.Builtin
+	}
 	s.workloads, err = chosen(names, s.workloads, func(w *workload.Workload, name string) bool {
 		return w.Name == name || strings.HasPrefix(w.Name, name+"-")
 	}, workloadNames(s.workloads))
 	return err
 }
 
-// canWrite finds out early whether the page can be written. What the file holds
-// stays until then.
+// canWrite finds out early whether the files can be written. What they hold stays until then.
 func (s *settings) canWrite() error {
-	if s.html == "" {
-		return nil
+	s.sweep = s.sweep || s.html != ""
+	for name, file := range map[string]string{"html": s.html, "perfetto": s.perfetto} {
+		if file == "" {
+			continue
+		}
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return fmt.Errorf("invalid value %q for flag -%s: %w", file, name, err)
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
 	}
-	s.sweep = true
-	f, err := os.OpenFile(s.html, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return fmt.Errorf("invalid value %q for flag -html: %w", s.html, err)
-	}
-	return f.Close()
+	return nil
 }
 
 // flags returns the flags that set s.
 func (s *settings) flags(names, file *string) *flag.FlagSet {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.Func("workloads", "comma-separated `list` of workloads (default all)", func(v string) error {
+	f.Func("workloads", "comma-separated `list` of workloads, or all (default "+strings.Join(workloadNames(workload.Default), ",")+")", func(v string) error {
 		if *names = v; v == "" {
 			return fmt.Errorf("allowed are %s", strings.Join(workloadNames(workload.Builtin), ", "))
 		}
 		return nil
 	})
 	f.StringVar(file, "file", "", "workloads from a YAML `file`, instead of the built-in ones; see workload.yaml")
-	f.Func("models", "comma-separated `list` of models; the first is what the others are compared with (default all)", func(v string) (err error) {
+	f.Func("models", "comma-separated `list` of models, or all; the first is what the others are compared with (default "+strings.Join(namesOf(model.Default), ",")+")", func(v string) (err error) {
 		s.models, err = chosen(v, model.All, func(m *model.Model, name string) bool { return m.Name == name }, modelNames())
 		return err
 	})
@@ -124,9 +134,11 @@ func (s *settings) flags(names, file *string) *flag.FlagSet {
 		s.duration = d
 		return nil
 	})
-	f.BoolFunc("sweep", "measure also by numbers of callers and shares of reads, each in windows of a tenth of the duration until the throughput is steady", setTo(&s.sweep))
+	f.BoolFunc("sweep", "measure also by numbers of callers and shares of reads, each in windows of a twentieth of the duration until the throughput is steady", setTo(&s.sweep))
+	f.BoolFunc("v", "print the columns of each workload's table, as it is measured", setTo(&s.verbose))
 	f.BoolFunc("json", "print the results as JSON, and nothing else, on standard output", setTo(&s.json))
 	f.StringVar(&s.html, "html", "", "write a page with plots and timelines to the `file`; includes -sweep")
+	f.StringVar(&s.perfetto, "perfetto", "", "write a trace of each model to the `file`, for ui.perfetto.dev")
 	return f
 }
 
@@ -139,11 +151,17 @@ func setTo(p *bool) func(string) error {
 	}
 }
 
+// allOfThem stands for all names in a list.
+const allOfThem = "all"
+
 // chosen returns the items that a comma-separated list of names asks for, in the
 // order of the list.
 func chosen[T any](list string, all []T, is func(T, string) bool, names []string) ([]T, error) {
 	var items []T
 	var taken []int
+	if list == allOfThem {
+		return all, nil
+	}
 	for name := range strings.SplitSeq(list, ",") {
 		known := false
 		for i, item := range all {
@@ -157,7 +175,7 @@ func chosen[T any](list string, all []T, is func(T, string) bool, names []string
 			}
 		}
 		if !known {
-			return nil, fmt.Errorf("%q is unknown; allowed are %s", name, strings.Join(names, ", "))
+			return nil, fmt.Errorf("%q is unknown; allowed are all, %s", name, strings.Join(names, ", "))
 		}
 	}
 	return items, nil
@@ -171,9 +189,11 @@ func workloadNames(all []*workload.Workload) []string {
 	return names
 }
 
-func modelNames() []string {
+func modelNames() []string { return namesOf(model.All) }
+
+func namesOf(models []*model.Model) []string {
 	var names []string
-	for _, m := range model.All {
+	for _, m := range models {
 		names = append(names, m.Name)
 	}
 	return names
@@ -186,8 +206,9 @@ func flagNames(f *flag.FlagSet) (names []string) {
 
 func usage(w io.Writer) {
 	fmt.Fprint(w, `Compare runs the same shared objects under several models of concurrency, and
-shows how many threads each takes, how fast it is, what it costs, and whether
-its results were right.
+says for each workload what happened and why: a sentence, and how fast each model
+was, how many threads it blocked, how many bodies ran at once, how long the
+slowest calls took, and how fair it was. Results are checked.
 
 Usage: go run ./examples/compare [flags]
 
@@ -213,6 +234,7 @@ Usage: go run ./examples/compare [flags]
 		}
 	}
 	t.Flush()
+	report.Glossary(w)
 	fmt.Fprint(w, `
 Exit codes: 0 if all is well, 1 if the results of a run were wrong, 2 if the
 arguments or a workload file were. An interrupt (Ctrl-C) ends early; what was

@@ -82,10 +82,17 @@ func (m *Mailbox) reopen() {
 	}
 }
 
-// changed tells the observers. It is called where the load has changed, by the goroutine that
-// holds mu and is about to release it.
+// changed tells the observers and the recorder. It is called where the load has changed, by the
+// goroutine that holds mu and is about to release it.
 func (m *Mailbox) changed() {
-	if m.observed() {
+	x := m.extras.Load()
+	if x == nil {
+		return
+	}
+	if x.recorder != nil {
+		m.record(x.recorder)
+	}
+	if len(x.observers) > 0 {
 		m.tell()
 	}
 }

@@ -16,6 +16,7 @@ type extras struct {
 	timer *time.Timer         // for the next look of the watchdog, if there is one; guarded by mu
 
 	observers  []*observer    // guarded by mu
+	recorder   Recorder       // or nil; guarded by mu
 	suspension *suspension    // why nothing starts, or nil; guarded by mu
 	parallel   *parallelState // of a parallel object; guarded by mu
 }

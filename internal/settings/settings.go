@@ -51,6 +51,7 @@ type Audit struct {
 var Options struct {
 	Concurrent func(change func(*Concurrency)) any
 	Audited    func(Audit) any
+	Recorded   func(begin func(object string, operations []string) engine.Recorder) any
 	Wrong      func(option, reason string) any
 }
 
@@ -72,6 +73,14 @@ func Concurrent[Option any](change func(*Concurrency)) Option {
 // A function that changes the state under a lock of its own is found, too: it may be
 // right, but the guards are not evaluated again.
 func Audited[Option any](a Audit) Option { return Options.Audited(a).(Option) }
+
+// Recorded is an option that makes the object tell a recorder what happens at it. Begin is called
+// by New, with the object's name, or that of its type if it has none, and those of its operations,
+// and returns the recorder. Such an object has no fast path. The package timeline has the option for
+// users.
+func Recorded[Option any](begin func(object string, operations []string) engine.Recorder) Option {
+	return Options.Recorded(begin).(Option)
+}
 
 // Wrong is an option that fails New with an *activeobject.OptionError.
 func Wrong[Option any](option, reason string) Option { return Options.Wrong(option, reason).(Option) }

@@ -4,6 +4,7 @@
 // Sequential Processes", 1965.)
 //
 //	go run ./examples/classics/barber
+//	go run ./examples/classics/barber -trace page.html
 //
 // Here the barber is an active object. One customer at a time is what objects are, to
 // sleep is to be idle, and the chairs are a bound on those who wait. What goes wrong
@@ -19,6 +20,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +30,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/barrier"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -64,11 +67,11 @@ var (
 )
 
 // run has the barber work for n days.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	for range n {
-		if err := day(ctx, system); err != nil {
+		if err := day(ctx, system, options); err != nil {
 			return err
 		}
 	}
@@ -79,14 +82,14 @@ func run(ctx context.Context, out io.Writer, n int) error {
 
 // day begins with a customer who is hard to please: he is not content before all the
 // others have come, and each of them has sat down or left.
-func day(ctx context.Context, system *actor.System) error {
+func day(ctx context.Context, system *actor.System, options []activeobject.Option) error {
 	state := &Barber{}
-	barber, err := activeobject.New(system, barbers, state)
+	barber, err := activeobject.New(system, barbers, state, options...)
 	if err != nil {
 		return err
 	}
 	defer barber.Stop()
-	come, err := barrier.NewLatch(system, crowd)
+	come, err := barrier.NewLatch(system, crowd, options...)
 	if err != nil {
 		return err
 	}
@@ -124,9 +127,12 @@ func day(ctx context.Context, system *actor.System) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "barber:", err)
 		os.Exit(1)
 	}

@@ -5,6 +5,7 @@
 // Programming", 1995.)
 //
 //	go run ./examples/classics/coaster
+//	go run ./examples/classics/coaster -trace page.html
 //
 // What goes wrong elsewhere, and why not here:
 //   - Barging: who has just got off boards again before those get off who sit next to
@@ -19,6 +20,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +30,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -91,11 +94,11 @@ var (
 )
 
 // run lets the car run n times.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	state := &Car{}
-	object, err := activeobject.New(system, cars, state)
+	object, err := activeobject.New(system, cars, state, options...)
 	if err != nil {
 		return err
 	}
@@ -135,9 +138,12 @@ func run(ctx context.Context, out io.Writer, n int) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "coaster:", err)
 		os.Exit(1)
 	}

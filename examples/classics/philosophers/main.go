@@ -4,6 +4,7 @@
 // Dijkstra, "Hierarchical Ordering of Sequential Processes", 1971.)
 //
 //	go run ./examples/classics/philosophers
+//	go run ./examples/classics/philosophers -trace page.html
 //
 // What goes wrong elsewhere, and why not here:
 //   - Deadlock: each has his left fork, and waits for the right one. Here nobody has
@@ -17,6 +18,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +29,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -62,11 +66,11 @@ var (
 )
 
 // run lets each philosopher eat n times.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	state := &Table{}
-	table, err := activeobject.New(system, tables, state)
+	table, err := activeobject.New(system, tables, state, options...)
 	if err != nil {
 		return err
 	}
@@ -104,9 +108,12 @@ func run(ctx context.Context, out io.Writer, n int) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "philosophers:", err)
 		os.Exit(1)
 	}

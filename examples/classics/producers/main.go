@@ -4,6 +4,7 @@
 // Sequential Processes", 1965.)
 //
 //	go run ./examples/classics/producers
+//	go run ./examples/classics/producers -trace page.html
 //
 // The buffer is ready-made: buffer.Bounded. What goes wrong elsewhere, and why not here:
 //   - Deadlock: a semaphore for the places and another for the lock, taken in the wrong
@@ -17,6 +18,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +29,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/buffer"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -34,7 +38,7 @@ const producers, consumers, room = 3, 4, 5
 type item struct{ producer, number int }
 
 // run has each producer produce n items.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	var story []event // what the buffer has done, in that order; it does one thing at a time, so this needs no lock
@@ -47,7 +51,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 		}
 		return err
 	}
-	items, err := buffer.NewBounded[item](system, room, activeobject.Interceptors(activeobject.Interceptor{Run: tell}))
+	items, err := buffer.NewBounded[item](system, room, append(options, activeobject.Interceptors(activeobject.Interceptor{Run: tell}))...)
 	if err != nil {
 		return err
 	}
@@ -94,9 +98,12 @@ func run(ctx context.Context, out io.Writer, n int) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "producers:", err)
 		os.Exit(1)
 	}

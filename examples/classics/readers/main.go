@@ -4,6 +4,7 @@
 // D. L. Parnas, "Concurrent Control with 'Readers' and 'Writers'", 1971.)
 //
 //	go run ./examples/classics/readers
+//	go run ./examples/classics/readers -trace page.html
 //
 // The lock is ready-made: lock.ReadWrite, by three constructors. What goes wrong
 // elsewhere, and why not here:
@@ -18,6 +19,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +32,7 @@ import (
 
 	"github.com/sluice-go/sluice/activeobject"
 	"github.com/sluice-go/sluice/activeobject/lock"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -40,7 +43,7 @@ const readers, writers = 5, 3
 type Page struct{ front, back int }
 
 // run has all read or write n times, under each kind of lock.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	for _, kind := range []struct {
@@ -51,7 +54,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 		{"readers first", "r1 r2 w1 w2", lock.NewReadersFirst},
 		{"writers first", "w1 w2 r1 r2", lock.NewWritersFirst},
 	} {
-		rw, err := kind.new(system)
+		rw, err := kind.new(system, options...)
 		if err != nil {
 			return err
 		}
@@ -154,9 +157,12 @@ func crowd(ctx context.Context, rw *lock.ReadWrite, n int) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "readers:", err)
 		os.Exit(1)
 	}

@@ -5,6 +5,7 @@
 // "A New Exercise in Concurrency", 1994.)
 //
 //	go run ./examples/classics/santa
+//	go run ./examples/classics/santa -trace page.html
 //
 // What goes wrong elsewhere, and why not here:
 //   - A group that is not one: Trono's own solution by semaphores lets Santa go before
@@ -19,6 +20,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +30,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -132,11 +135,11 @@ func init() {
 }
 
 // run goes on until Santa has delivered toys n times, and helped n times.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	state := &Stable{}
-	stable, err := activeobject.New(system, stables, state)
+	stable, err := activeobject.New(system, stables, state, options...)
 	if err != nil {
 		return err
 	}
@@ -183,9 +186,12 @@ func run(ctx context.Context, out io.Writer, n int) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "santa:", err)
 		os.Exit(1)
 	}

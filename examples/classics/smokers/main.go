@@ -5,6 +5,7 @@
 // Primitives for Coordination among Processes", 1971.)
 //
 //	go run ./examples/classics/smokers
+//	go run ./examples/classics/smokers -trace page.html
 //
 // What goes wrong elsewhere, and why not here:
 //   - Deadlock: with a semaphore for each ingredient one smoker takes the tobacco and
@@ -18,6 +19,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -28,6 +30,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -87,11 +90,11 @@ var (
 )
 
 // run has the agent come n times.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	state := &Table{}
-	table, err := activeobject.New(system, tables, state)
+	table, err := activeobject.New(system, tables, state, options...)
 	if err != nil {
 		return err
 	}
@@ -135,9 +138,12 @@ func run(ctx context.Context, out io.Writer, n int) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "smokers:", err)
 		os.Exit(1)
 	}

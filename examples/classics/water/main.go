@@ -4,6 +4,7 @@
 // Programming: Principles and Practice", 1991.)
 //
 //	go run ./examples/classics/water
+//	go run ./examples/classics/water -trace page.html
 //
 // What goes wrong elsewhere, and why not here:
 //   - Barging: the first hydrogen has passed, and before the second wakes up, a third
@@ -17,6 +18,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +28,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/actor"
 )
 
@@ -67,11 +71,11 @@ var (
 const drop = 10
 
 // run makes n drops.
-func run(ctx context.Context, out io.Writer, n int) error {
+func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Option) error {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 	state := &Vessel{}
-	vessel, err := activeobject.New(system, vessels, state)
+	vessel, err := activeobject.New(system, vessels, state, options...)
 	if err != nil {
 		return err
 	}
@@ -103,9 +107,12 @@ func run(ctx context.Context, out io.Writer, n int) error {
 }
 
 func main() {
+	trace := timeline.NewFlag("trace")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, 100); err != nil {
+	err := run(ctx, os.Stdout, 100, trace.Options()...)
+	if err = errors.Join(err, trace.Save()); err != nil {
 		fmt.Fprintln(os.Stderr, "water:", err)
 		os.Exit(1)
 	}

@@ -47,7 +47,7 @@ type hand struct {
 func newCrew(s *model.Session, t *Tally, log *trace.Log) *crew {
 	c := &crew{start: make(chan struct{}), back: make(chan struct{}), log: log}
 	c.running.Store(int64(len(s.Callers)))
-	// Not derived from that of main: calls may be cancelled only when over is set.
+	// Not derived from that of main: calls may be canceled only when over is set.
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	var ready sync.WaitGroup
 	for i, caller := range s.Callers {

@@ -10,10 +10,12 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/sluice-go/sluice/activeobject/timeline"
 	"github.com/sluice-go/sluice/examples/compare/internal/model"
 	"github.com/sluice-go/sluice/examples/compare/internal/object"
 	"github.com/sluice-go/sluice/examples/compare/internal/trace"
 	"github.com/sluice-go/sluice/examples/compare/internal/workload"
+	"github.com/sluice-go/sluice/internal/picture"
 )
 
 // Tally is what was measured of a workload under a model, in one or more turns.
@@ -31,7 +33,7 @@ type Tally struct {
 	Mallocs  uint64
 	Latency  *hdrhistogram.Histogram // in nanoseconds
 	Problem  error                   // the first; nil if all turns were correct
-	Spans    []trace.Span            // of Trace
+	Panel    *picture.Panel          // of Record
 	Threads  trace.Threads           // of Trace
 }
 
@@ -91,20 +93,53 @@ func (t *Tally) Steady() bool { return steady(t.Windows) }
 // ends early when the trace is full. Its times are for looking at: recording them
 // takes a microsecond or two of each request, partly within the body.
 func (t *Tally) Trace(ctx context.Context, d time.Duration) {
+	if log := t.log(ctx, d); log != nil {
+		t.Threads = trace.Count(log.Spans(), t.Model.Rule, t.Workload.Objects)
+		t.Threads.Goroutines = log.Goroutines()
+	}
+}
+
+// log lets callers use new objects for some time, and returns the way of each request; nil if
+// something went wrong.
+func (t *Tally) log(ctx context.Context, d time.Duration) *trace.Log {
 	settle()
 	log := trace.New(t.Callers)
 	s, err := t.Workload.Subject.Open(t.Model, t.Workload.Setting(t.Callers))
 	if err != nil {
 		t.fault(err)
-		return
+		return nil
 	}
 	crew := newCrew(s, t, log)
 	log.Begin()
 	crew.work(ctx, d)
+	if !t.finish(s, crew) {
+		return nil
+	}
+	return log
+}
+
+// Record is Measure for a picture of what each request waited for. Of objects that cannot say
+// so it shows when they waited and ran.
+func (t *Tally) Record(ctx context.Context, d time.Duration) {
+	if !t.Model.Explains() {
+		if log := t.log(ctx, d); log != nil {
+			t.Panel = trace.Panel(log.Spans(), t.Model.Rule, t.Workload.Names())
+		}
+		return
+	}
+	recording := timeline.New()
+	s, err := t.Workload.Subject.Open(t.Model, t.Workload.Setting(t.Callers), recording.Option())
+	if err != nil {
+		t.fault(err)
+		return
+	}
+	crew := newCrew(s, t, nil)
+	crew.work(ctx, d)
 	if t.finish(s, crew) {
-		t.Spans = log.Spans()
-		t.Threads = trace.Count(t.Spans, t.Model.Rule, t.Workload.Objects)
-		t.Threads.Goroutines = log.Goroutines()
+		t.Panel = recording.Panel(t.Model.Name)
+		if t.Model.Rule.Callers {
+			t.Panel.HoldFromArrival()
+		}
 	}
 }
 

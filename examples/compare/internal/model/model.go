@@ -45,6 +45,9 @@ type Model struct {
 	options func(*synchronizer.Pool) []activeobject.Option
 }
 
+// Explains reports whether objects of the model are of Sluice, which can say why requests wait.
+func (m *Model) Explains() bool { return m.how == active || m.how == synchronized }
+
 // construction is what an object is made with.
 type construction int
 
@@ -133,6 +136,19 @@ var All = []*Model{
 	},
 }
 
+// Default lists the models that are compared if nothing else is asked for: one of each
+// family, and of each the form that gives its threads as the family's name says.
+var Default = []*Model{named("monitor-spawned"), named("dedicated"), named("sync-spawned")}
+
+func named(name string) *Model {
+	for _, m := range All {
+		if m.Name == name {
+			return m
+		}
+	}
+	panic("no model " + name)
+}
+
 func always(options ...activeobject.Option) func(*synchronizer.Pool) []activeobject.Option {
 	return func(*synchronizer.Pool) []activeobject.Option { return options }
 }
@@ -149,8 +165,8 @@ type Subject struct {
 	Operations []Operation
 	Check      func(object.Setting) *object.SettingError
 	// Open makes the objects of a setting. It fails with *CannotError if the model
-	// cannot run it.
-	Open func(*Model, object.Setting) (*Session, error)
+	// cannot run it. Options are for objects of Sluice.
+	Open func(*Model, object.Setting, ...activeobject.Option) (*Session, error)
 }
 
 // Operation is an operation as those see it who only choose among them.
@@ -169,7 +185,9 @@ func NewSubject[T any](t *object.Type[T]) *Subject {
 		s.Operations = append(s.Operations, Operation{op.Name, op.Reads})
 	}
 	d := newDeclarations(t)
-	s.Open = func(m *Model, setting object.Setting) (*Session, error) { return open(m, d, setting) }
+	s.Open = func(m *Model, setting object.Setting, options ...activeobject.Option) (*Session, error) {
+		return open(m, d, setting, options)
+	}
 	return s
 }
 
@@ -215,13 +233,13 @@ func (s *Session) End() error {
 }
 
 // IsStop reports whether a call has failed because its session was stopped or its
-// context cancelled.
+// context canceled.
 func IsStop(err error) bool {
 	return errors.Is(err, object.ErrStopped) || errors.Is(err, context.Canceled)
 }
 
 // open makes the objects of a setting under a model.
-func open[T any](m *Model, d *declarations[T], setting object.Setting) (*Session, error) {
+func open[T any](m *Model, d *declarations[T], setting object.Setting, options []activeobject.Option) (*Session, error) {
 	if err := m.canRun(d.t.Guarded(), setting); err != nil {
 		return nil, err
 	}
@@ -242,7 +260,7 @@ func open[T any](m *Model, d *declarations[T], setting object.Setting) (*Session
 			s.add(openServer(m.how, d.t, state))
 		}
 	default:
-		err = openSluice(s, m, setting, d, states)
+		err = openSluice(s, m, setting, d, states, options)
 	}
 	return s, err
 }

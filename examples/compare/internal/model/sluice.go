@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +85,7 @@ func (d *declarations[T]) of(s object.Setting) *declaration[T] {
 
 // openSluice makes Sluice objects: whichever the model, that is a constructor and
 // its options.
-func openSluice[T any](s *Session, m *Model, setting object.Setting, d *declarations[T], states []*T) error {
+func openSluice[T any](s *Session, m *Model, setting object.Setting, d *declarations[T], states []*T, more []activeobject.Option) error {
 	declared := d.of(setting)
 	system := actor.NewSystem(actor.Logger(slog.New(slog.DiscardHandler))) // actors log that they begin
 	s.hosts = append(s.hosts, sluiceHost{system})
@@ -92,6 +93,7 @@ func openSluice[T any](s *Session, m *Model, setting object.Setting, d *declarat
 	if err != nil {
 		return err
 	}
+	options = slices.Concat(options, more)
 	construct := activeobject.New[T]
 	if m.how == synchronized {
 		construct = synchronizer.New[T]

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/sluice-go/sluice/examples/compare/internal/measure"
 	"github.com/sluice-go/sluice/examples/compare/internal/model"
 	"github.com/sluice-go/sluice/examples/compare/internal/trace"
 	"github.com/sluice-go/sluice/examples/compare/internal/workload"
+	"github.com/sluice-go/sluice/internal/picture"
 )
 
 // Report is the result of the program. Its names in JSON are stable.
@@ -42,14 +44,15 @@ type Workload struct {
 	Reads     bool     `json:"has_read_share"`
 	Ops       []string `json:"operations"`
 
-	traces []traced   // until the workload is added to a report
-	Lines  []timeline `json:"-"`
+	body     time.Duration // that a body takes on average
+	recorded []recorded    // until the workload is added to a report
+	panels   []*picture.Panel
 }
 
-// traced is the trace of a model.
-type traced struct {
+// recorded is what happened at the objects of a model.
+type recorded struct {
 	model *model.Model
-	spans []trace.Span
+	panel *picture.Panel
 }
 
 // Row is the result of a model in a workload. Figures that could not be measured are
@@ -74,7 +77,18 @@ type Row struct {
 	OK        bool          `json:"ok"`
 	Problem   string        `json:"problem,omitempty"`
 	Cannot    string        `json:"cannot,omitempty"` // why the model cannot run the workload
+
+	quantiles []quantile
 }
+
+// quantile is a latency, and the share of calls that were slower.
+type quantile struct {
+	slower float64
+	ns     int64
+}
+
+// slower are the shares of calls of which latencies are kept.
+var slower = []float64{1, .9, .8, .7, .6, .5, .4, .3, .2, .15, .1, .07, .05, .03, .02, .01, .007, .005, .003, .002, .001}
 
 // Point is a row at some number of callers, or some share of reads.
 type Point struct {
@@ -102,6 +116,11 @@ func NewRow(t *measure.Tally) Row {
 		r.CPU = float64(t.CPU) / float64(t.Ops)
 		r.P50, r.P99 = t.Latency.ValueAtPercentile(50), t.Latency.ValueAtPercentile(99)
 		r.P999 = t.Latency.ValueAtPercentile(99.9)
+		for _, share := range slower {
+			if share*float64(t.Latency.TotalCount()) >= 1 {
+				r.quantiles = append(r.quantiles, quantile{share, t.Latency.ValueAtPercentile(100 * (1 - share))})
+			}
+		}
 	}
 	return r
 }
@@ -113,7 +132,9 @@ func (w *Workload) Add(t *measure.Tally) {
 	if base := w.Runs[0].OpsPerSec; base > 0 {
 		w.Runs[len(w.Runs)-1].Ratio = r.OpsPerSec / base
 	}
-	w.traces = append(w.traces, traced{t.Model, t.Spans})
+	if t.Panel != nil {
+		w.recorded = append(w.recorded, recorded{t.Model, t.Panel})
+	}
 }
 
 // JSON writes the report as JSON.
@@ -127,7 +148,7 @@ func (r *Report) JSON(w io.Writer) error {
 func NewWorkload(w *workload.Workload, callers int, cores float64) *Workload {
 	r := &Workload{
 		Name: w.Name, About: w.About, Mix: w.Mix(), Callers: callers, Objects: w.Objects, Arrival: w.Arrival.String(),
-		Every: measure.Every(w), Cores: cores,
+		Every: measure.Every(w), Cores: cores, body: w.Body(),
 	}
 	_, r.Reads = w.ReadShare()
 	for _, op := range w.Subject.Operations {
@@ -138,7 +159,7 @@ func NewWorkload(w *workload.Workload, callers int, cores float64) *Workload {
 
 // Add adds the result of a workload.
 func (r *Report) Add(w *Workload) {
-	w.Lines, w.traces = w.timelines(), nil
+	w.panels, w.recorded = w.timelines(), nil
 	r.Workloads = append(r.Workloads, w)
 	for _, rows := range [][]Row{w.Runs, rowsOf(w.ByCallers), rowsOf(w.ByReads)} {
 		for _, row := range rows {

@@ -75,8 +75,14 @@ func (r *Report) Header(w io.Writer, models []*model.Model) {
 			}
 		}
 	}
-	fmt.Fprintln(t)
-	for _, c := range columns {
+	t.Flush()
+}
+
+// Glossary explains the columns.
+func Glossary(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nFigures (of the matrix, and of the tables with -v):")
+	for _, c := range glossary() {
 		fmt.Fprintf(t, "  %s\t%s\n", c.Title, c.About)
 	}
 	t.Flush()
@@ -84,7 +90,7 @@ func (r *Report) Header(w io.Writer, models []*model.Model) {
 }
 
 // threadsText says how the figures of threads are taken.
-const threadsText = `The last four are from a short run of its own, in which each request notes when
+const threadsText = `The figures of threads are from a short run of its own, in which each request notes when
 it arrives, and each body when and on which goroutine it begins and ends. A
 request holds a thread from its arrival under the thread-per-request models (as
 far as their pool has one), and from its start under the others. But where its
@@ -110,7 +116,7 @@ func (r *Report) coresText() string {
 
 // Table writes the table of a workload.
 func (w *Workload) Table(to io.Writer) {
-	fmt.Fprintf(to, "\n%s: %s\n%s\n%s.\n", w.Name, w.Headline(), w.About, w.Details())
+	fmt.Fprintf(to, "\n%s: %s\n%s\n%s.\n", w.Name, w.Sentence(), w.About, w.Details())
 	name := len("model")
 	for _, row := range w.Runs {
 		name = max(name, len(row.Model))
@@ -137,31 +143,14 @@ func (w *Workload) Details() string {
 	return text
 }
 
-// Headline says which model won.
-func (w *Workload) Headline() string {
-	best := -1
-	for i, r := range w.Runs {
-		if r.OK && r.Ops > 0 && (best < 0 || r.OpsPerSec > w.Runs[best].OpsPerSec) {
-			best = i
-		}
-	}
-	switch {
-	case best < 0:
-		return "nothing was measured that is right."
-	case best == 0 || w.Runs[best].Ratio == 0:
-		return fmt.Sprintf("%s has the highest throughput.", w.Runs[best].Model)
-	}
-	return fmt.Sprintf("%s has the highest throughput, %.2f × that of %s.", w.Runs[best].Model, w.Runs[best].Ratio, w.Runs[0].Model)
-}
-
 // Sweep writes the throughputs over callers and over shares of reads, if they were
 // measured.
 func (w *Workload) Sweep(to io.Writer) {
-	sweep(to, "ops/s by number of callers", w.ByCallers, func(x float64) string { return fmt.Sprintf("%.0f", x) })
+	sweep(to, w.Name+": ops/s by number of callers", w.ByCallers, func(x float64) string { return fmt.Sprintf("%.0f", x) })
 	if !w.Reads && len(w.ByCallers) > 0 {
 		fmt.Fprintln(to, "\n  There is no share of reads to vary.")
 	}
-	sweep(to, "ops/s by share of reads", w.ByReads, func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) })
+	sweep(to, w.Name+": ops/s by share of reads", w.ByReads, func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) })
 }
 
 func sweep(to io.Writer, title string, points []Point, text func(float64) string) {
@@ -191,13 +180,13 @@ func sweep(to io.Writer, title string, points []Point, text func(float64) string
 	}
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(to, "\n  %s\n", title)
-	fmt.Fprintf(t, "  %-12s\t", "model")
+	fmt.Fprintf(t, "  %-15s\t", "model")
 	for _, x := range xs {
 		fmt.Fprintf(t, "%s\t", text(x))
 	}
 	fmt.Fprintln(t)
 	for _, m := range models {
-		fmt.Fprintf(t, "  %-12s\t", m)
+		fmt.Fprintf(t, "  %-15s\t", m)
 		for _, x := range xs {
 			fmt.Fprintf(t, "%s\t", cells[m][x])
 		}

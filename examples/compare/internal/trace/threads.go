@@ -9,13 +9,13 @@ import (
 type Assignment int
 
 const (
-	// OnStart: when it may run. If that turns out to be the caller's own goroutine,
+	// OnStart is when it may run. If that turns out to be the caller's own goroutine,
 	// this has been waiting for it, and the thread counts as blocked until then.
 	OnStart Assignment = iota
-	// OnArrival: at once, if there is one; the thread is blocked until the request may
+	// OnArrival is at once, if there is one; the thread is blocked until the request may
 	// run.
 	OnArrival
-	// Fixed: each object has one thread, which waits for requests, not for guards.
+	// Fixed is always: each object has one thread, which waits for requests, not for guards.
 	Fixed
 )
 

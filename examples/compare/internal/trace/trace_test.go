@@ -64,26 +64,6 @@ func TestPoolGivesThreadsInOrder(t *testing.T) {
 	}
 }
 
-func TestLanes(t *testing.T) {
-	spans := readers(7, 8, 8)
-	for name, test := range map[string]struct {
-		spans []Span
-		rule  Rule
-		want  []int
-	}{
-		"on arrival":     {spans, Rule{Assignment: OnArrival}, []int{0, 1, 2}},
-		"same goroutine": {spans, Rule{}, []int{0, 1, 1}},
-		"lowest free":    {readers(7, 8, 9), Rule{}, []int{0, 1, 0}},
-		"callers":        {readers(100, 101, 100), Rule{Callers: true}, []int{0, 1, 0}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Lanes(test.spans, Held(test.spans, test.rule), test.rule); !slices.Equal(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
 // TestLog follows two requests: one that its caller runs, and one that somebody else
 // does; and expects a page that is full to say so, and to record no more.
 func TestLog(t *testing.T) {

@@ -77,6 +77,24 @@ func (w *Workload) scale(shares []float64, reads bool, from, to float64) {
 	}
 }
 
+// Names returns those of the subject's operations.
+func (w *Workload) Names() []string {
+	var names []string
+	for _, op := range w.Subject.Operations {
+		names = append(names, op.Name)
+	}
+	return names
+}
+
+// Body returns how long a body takes on average.
+func (w *Workload) Body() time.Duration {
+	var sum float64
+	for i, work := range w.Work {
+		sum += w.Shares[i] * float64(work.CPU+work.Wait)
+	}
+	return time.Duration(sum)
+}
+
 // Short reports whether the bodies are so short that reading the clock costs as
 // much.
 func (w *Workload) Short() bool {
@@ -130,6 +148,21 @@ var Builtin = []*Workload{
 		About:  "The same calls as in many, all to one register: with a thread per object, all wait for its one thread.",
 		Shares: []float64{.9, .1}, Work: all(2, object.Work{Wait: time.Millisecond}),
 	},
+}
+
+// Default lists the workloads that are measured if nothing else is asked for: one for each
+// thing that tells models apart.
+var Default = []*Workload{
+	builtin("readers-1ms"), builtin("account"), builtin("store"), builtin("many"), builtin("buffer"), builtin("readers-0"),
+}
+
+func builtin(name string) *Workload {
+	for _, w := range Builtin {
+		if w.Name == name {
+			return w
+		}
+	}
+	panic("no workload " + name)
 }
 
 func readers(name string, w object.Work) *Workload {
