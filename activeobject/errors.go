@@ -10,19 +10,19 @@ import (
 
 // The errors of requests, as the package mailbox describes them.
 type (
-	StoppedError  = mailbox.StoppedError
-	RefusedError  = mailbox.RefusedError
-	PanicError    = mailbox.PanicError
-	ContextPanicError  = mailbox.ContextPanicError
-	GuardError    = mailbox.GuardError
-	ExitError     = mailbox.ExitError
-	DeadlockError = mailbox.DeadlockError
-	RequeuedError = mailbox.RequeuedError
-	FullError     = mailbox.FullError
-	PolicyError   = mailbox.PolicyError
-	ConflictError = mailbox.ConflictError
-	PriorityError = mailbox.PriorityError
-	RestartError  = mailbox.RestartError
+	StoppedError      = mailbox.StoppedError
+	RefusedError      = mailbox.RefusedError
+	PanicError        = mailbox.PanicError
+	ContextPanicError = mailbox.ContextPanicError
+	GuardError        = mailbox.GuardError
+	ExitError         = mailbox.ExitError
+	DeadlockError     = mailbox.DeadlockError
+	RequeuedError     = mailbox.RequeuedError
+	FullError         = mailbox.FullError
+	PolicyError       = mailbox.PolicyError
+	ConflictError     = mailbox.ConflictError
+	PriorityError     = mailbox.PriorityError
+	RestartError      = mailbox.RestartError
 
 	UndeclaredError = mailbox.UndeclaredError
 )
