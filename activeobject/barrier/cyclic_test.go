@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-func TestNobodyLeavesARoundBeforeAllHaveArrived(t *testing.T) {
+func TestNoPartyLeavesARoundBeforeAllHaveArrived(t *testing.T) {
 	const parties, rounds = 5, 200
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		var acted atomic.Int64
@@ -63,7 +63,7 @@ func TestACancelledPartyBreaksTheRoundForAllInTheSameStep(t *testing.T) {
 			cancel()
 			err := soon(t, one)
 			require.Equal(t, never, outcomeOf(err))
-			// Whoever comes after that has happened finds it broken.
+			// A party that comes after that has happened finds it broken.
 			is, err := b.Broken()
 			require.NoError(t, err)
 			require.True(t, is)
@@ -117,7 +117,7 @@ func TestAResetFailsThoseThatWait(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		b, err := NewCyclic(system, 3, options...)
 		require.NoError(t, err)
-		require.NoError(t, b.Reset(), "nobody minds")
+		require.NoError(t, b.Reset(), "it does no harm")
 		for range 3 {
 			f, g := b.Awaits().Send(background, nil), b.Awaits().Send(background, nil)
 			objecttest.Waiting(t, b.o, cyclicAwait, 2)
@@ -390,7 +390,7 @@ func TestCyclicDoesWhatTheModelDoes(t *testing.T) {
 					},
 					"withdraw": func(t *rapid.T) {
 						if len(all) > 0 {
-							i := rapid.IntRange(max(0, len(all)-2*parties), len(all)-1).Draw(t, "who")
+							i := rapid.IntRange(max(0, len(all)-2*parties), len(all)-1).Draw(t, "which")
 							require.Equal(t, m.withdraw(i), all[i].Withdraw())
 							agree(t)
 						}

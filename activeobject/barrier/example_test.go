@@ -44,7 +44,7 @@ func ExampleCyclic() {
 	// 6
 }
 
-// A party that gives up breaks the round, so that nobody waits for it in vain.
+// A party that gives up breaks the round, so that none waits for it in vain.
 func ExampleCyclic_Broken() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())

@@ -31,7 +31,7 @@ var ways = map[string][]activeobject.Option{
 	"rotating":          {activeobject.ByRotation()},
 }
 
-// inOrder are the ways that serve who waits in the order of arrival.
+// inOrder are the ways that serve requests in the order of arrival.
 var inOrder = []string{"borrowed", "without fast path", "pooled", "dedicated"}
 
 // everyWay runs the test in each of the ways.

@@ -16,9 +16,9 @@ import (
 )
 
 // Parties that are cancelled whenever it is, resets whenever they come, and actions that fail,
-// panic or end their goroutines: nobody waits for ever, and with an action, which counts the rounds,
+// panic or end their goroutines: none waits for ever, and with an action, which counts the rounds,
 // as many pass as these have room for, but for those that are cancelled.
-func TestRoundsDoNotMixWhoeverLeavesWhenever(t *testing.T) {
+func TestRoundsDoNotMixWhicheverPartyLeaves(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		for _, parties := range []int{1, 2, 3} {
 			for _, withAction := range []bool{false, true} {

@@ -30,7 +30,7 @@ func TestAPhaseIsOverWhenEveryPartyHasArrived(t *testing.T) {
 		phase, err = p.Arrive()
 		require.NoError(t, err)
 		require.Zero(t, phase)
-		require.False(t, zero.Ready(), "who has joined is waited for")
+		require.False(t, zero.Ready(), "a party that has joined is waited for")
 		phase, err = p.ArriveAndAwait(background)
 		require.NoError(t, err)
 		require.Zero(t, phase)
@@ -82,7 +82,7 @@ func TestAPartyThatIsCancelledHasArrived(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, PhaserStatus{Parties: 2, Arrived: 1}, status)
 		phase, err := p.ArriveAndAwait(background)
-		require.NoError(t, err, "nobody is waited for in vain")
+		require.NoError(t, err, "no party is waited for in vain")
 		require.Zero(t, phase)
 	})
 }
@@ -233,7 +233,7 @@ func TestPhaserDoesWhatTheModelDoes(t *testing.T) {
 					},
 					"withdraw": func(t *rapid.T) {
 						if len(all) > 0 {
-							a := all[rapid.IntRange(0, len(all)-1).Draw(t, "who")]
+							a := all[rapid.IntRange(0, len(all)-1).Draw(t, "which")]
 							waits := !a.left && a.phase >= phase
 							require.Equal(t, waits, a.future.Withdraw())
 							if waits {

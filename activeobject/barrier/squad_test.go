@@ -60,7 +60,7 @@ func TestTheLeaderWaitsForTheHerd(t *testing.T) {
 		one := s.WaitsForLeader().Send(background, nil)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 		require.False(t, leader.Ready())
-		require.True(t, one.Withdraw(), "who leaves does not count")
+		require.True(t, one.Withdraw(), "a request that leaves does not count")
 		two := s.WaitsForLeader().Send(background, nil)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 		require.False(t, leader.Ready())
@@ -88,7 +88,7 @@ func TestALeaderThatHasNotSeenTheHerdIsNotDone(t *testing.T) {
 		require.True(t, f.Withdraw())
 		gone, err := s.LeaderDone()
 		require.NoError(t, err)
-		require.Zero(t, gone, "and nothing is left of it for those who come later")
+		require.Zero(t, gone, "and nothing is left of it for those that come later")
 		f = s.WaitsForLeader().Send(background, nil)
 		objecttest.Waiting(t, s.o, squadWaitForLeader, 1)
 		_, err = s.LeaderDone()
@@ -343,7 +343,7 @@ func TestSquadsDoWhatTheModelDoes(t *testing.T) {
 					},
 					"withdraw": func(t *rapid.T) {
 						if len(all) > 0 {
-							i := rapid.IntRange(max(0, len(all)-6), len(all)-1).Draw(t, "who")
+							i := rapid.IntRange(max(0, len(all)-6), len(all)-1).Draw(t, "which")
 							require.Equal(t, m.withdraw(i), withdraw[i]())
 							agree(t)
 						}

@@ -179,7 +179,7 @@ func TestCloseLetsReadersDrain(t *testing.T) {
 	})
 }
 
-func TestCloseFailsThoseWhoWait(t *testing.T) {
+func TestCloseFailsRequestsThatWait(t *testing.T) {
 	eachBox(t, func(t *testing.T, b box) {
 		wanted := outcome{0, &buffer.ClosedError{Buffer: b.object.Name()}}
 		one, other := async(func() (int, error) { return b.get(background) }), async(func() (int, error) { return b.get(background) })
@@ -441,7 +441,7 @@ func TestEveryReaderGetsEveryValueThatItIsFastEnoughFor(t *testing.T) {
 		_, err := b.ReaderGets().Try(background, r.ID())
 		require.ErrorIs(t, err, activeobject.ErrRefused)
 
-		// All who wait for a value get it.
+		// All that wait for a value get it.
 		var got []<-chan outcome
 		for _, get := range []func(context.Context) (int, error){r.Get, late.Get, b.Get} {
 			got = append(got, async(func() (int, error) { return get(background) }))
@@ -453,7 +453,7 @@ func TestEveryReaderGetsEveryValueThatItIsFastEnoughFor(t *testing.T) {
 			require.Equal(t, outcome{2, nil}, <-c)
 		}
 
-		// A reader who is closed leaves the others alone.
+		// A reader that is closed leaves the others alone.
 		closed := async(func() (int, error) { return r.Get(background) })
 		other := async(func() (int, error) { return late.Get(background) })
 		waits(t, b.Object(), 2)
@@ -464,10 +464,10 @@ func TestEveryReaderGetsEveryValueThatItIsFastEnoughFor(t *testing.T) {
 		_, err = b.ReaderCloses().Send(background, late.ID()).Await(background)
 		require.NoError(t, err)
 		for range late.All(background) {
-			t.Fatal("a reader who is closed reads on")
+			t.Fatal("a reader that is closed reads on")
 		}
 
-		// Who comes after the end still finds the last value.
+		// A reader that comes after the end still finds the last value.
 		require.NoError(t, b.Close())
 		last := must[*buffer.Reader[int]](t)(b.Register())
 		item, err := last.Get(background)
@@ -591,7 +591,7 @@ func TestTimeInABubble(t *testing.T) {
 	})
 }
 
-// TestStress has producers and consumers, of whom somebody is cancelled all the time, and
+// TestStress has producers and consumers, of which one is cancelled all the time, and
 // accounts for every item: what was put comes out, once, and in each producer's order;
 // unless the buffer is one that loses some, but then it is not out of order either.
 func TestStress(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // one moment between its call and its return. One that was withdrawn has taken no effect,
 // so it is left out; were it needed to explain the others, the check would fail.
 
-// step is what a client asked for, and answer what he got.
+// step is what a client asked for, and answer what it got.
 type step struct {
 	do  string
 	arg int
@@ -39,7 +39,7 @@ const (
 	closed        fate = "closed"
 	uninitialized fate = "uninitialized"
 	refused       fate = "refused" // by a guard
-	behind        fate = "behind"  // somebody else came first, which says nothing about the state
+	behind        fate = "behind"  // another request came first, which says nothing about the state
 )
 
 // The models. Next says what comes of a step, and whether it can be made at all.
@@ -320,7 +320,7 @@ func TestHistoriesAreSequential(t *testing.T) {
 
 			n := must[*buffer.ReadNew[int]](t)(buffer.NewReadNew[int](system, options...))
 			readers := [2]*buffer.Reader[int]{must[*buffer.Reader[int]](t)(n.Register()), must[*buffer.Reader[int]](t)(n.Register())}
-			var known atomic.Uint64 // that somebody knows of
+			var known atomic.Uint64 // that a client knows of
 			check(t, readNew, []string{"put", "put", "get", "get by 0", "get by 1", "get after", "close"}, func(ctx context.Context, way int, in *step, out *answer) (err error) {
 				switch in.do {
 				case "put":

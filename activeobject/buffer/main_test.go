@@ -38,7 +38,7 @@ func must[B any](t testing.TB) func(b B, err error) B {
 	}
 }
 
-// fates are the contexts of clients, which somebody cancels now and then.
+// fates are the contexts of clients, which strike cancels now and then.
 type fates []atomic.Pointer[context.CancelFunc]
 
 // next returns the context for a client's next request.

@@ -10,7 +10,7 @@ import (
 
 // The states are plain Go, and tested as such.
 
-// naive is a buffer that anybody can see to be right.
+// naive is a buffer that is plainly right.
 type naive struct {
 	items  []int
 	closed bool

@@ -59,7 +59,7 @@ func TestAGrantLetsPassAllThatWait(t *testing.T) {
 	require.False(t, b.Requests().Send(background, nil).Ready(), "the lock is closed again")
 }
 
-func TestAGrantWithNobodyWaitingIsKeptForTheNext(t *testing.T) {
+func TestAGrantWithNoneWaitingIsKeptForTheNext(t *testing.T) {
 	b := newBurst(t, 5)
 	require.NoError(t, b.Grant())
 	require.NoError(t, over(t, b.Grants().Send(background, nil)), "two are as good as one")
@@ -72,7 +72,7 @@ func TestAGrantWithNobodyWaitingIsKeptForTheNext(t *testing.T) {
 	require.ErrorIs(t, try(b.Requests(), nil), activeobject.ErrRefused)
 }
 
-func TestWhoIsWithdrawnIsInNoBurst(t *testing.T) {
+func TestARequestThatIsWithdrawnIsInNoBurst(t *testing.T) {
 	b := newBurst(t, 3)
 	one, two := b.Requests().Send(background, nil), b.Requests().Send(background, nil)
 	require.True(t, one.Withdraw())
@@ -133,7 +133,7 @@ func TestAStoppedBurstFailsEverything(t *testing.T) {
 	}
 }
 
-func TestABurstOfNobodyCannotBeMade(t *testing.T) {
+func TestABurstOfNoneCannotBeMade(t *testing.T) {
 	for _, n := range []int{0, -1} {
 		_, err := lock.NewBurst(objecttest.NewSystem(t), n)
 		require.EqualError(t, err, fmt.Sprintf("sluice: lock.NewBurst: sampleSize is %d: there must be at least one", n))
@@ -151,7 +151,7 @@ func TestAWaitForABurstIsExplained(t *testing.T) {
 	require.Equal(t, "burst complete or granted", w.Reason.Guard)
 }
 
-// Whatever is done to a burst lock, it lets pass whom the text lets pass.
+// Whatever is done to a burst lock, it lets pass what the text lets pass.
 func TestABurstLockKeepsToItsRules(t *testing.T) {
 	for thread, option := range map[string]activeobject.Option{"borrowed": activeobject.CallerThreads(), "scheduler": activeobject.NoFastPath(), "pooled": activeobject.PooledThreads(), "latest first": activeobject.ByLatest(), "checked": nil} {
 		t.Run(thread, func(t *testing.T) {
@@ -192,9 +192,9 @@ func TestABurstLockKeepsToItsRules(t *testing.T) {
 					},
 					"withdraw": func(t *rapid.T) {
 						if len(line) == 0 {
-							t.Skip("nobody waits")
+							t.Skip("none waits")
 						}
-						i := rapid.IntRange(0, len(line)-1).Draw(t, "who")
+						i := rapid.IntRange(0, len(line)-1).Draw(t, "which")
 						require.True(t, line[i].Withdraw())
 						line = slices.Delete(line, i, i+1)
 					},
@@ -214,8 +214,8 @@ func TestABurstLockKeepsToItsRules(t *testing.T) {
 }
 
 // Requests come and are withdrawn while others make their bursts: without grants, those
-// who pass are so many that all bursts have been whole; and the lock is closed
-// afterwards, whoever was the last.
+// that pass are so many that all bursts have been whole; and the lock is closed
+// afterwards, whichever was the last.
 func TestBurstsAreWholeUnderCancellation(t *testing.T) {
 	const sample, workers, rounds = 4, 12, 300
 	system := actor.NewSystem(quiet)
@@ -267,8 +267,8 @@ func TestBurstsAreWholeUnderCancellation(t *testing.T) {
 }
 
 // Some of a burst are withdrawn at the very moment at which it begins. It may do without
-// them, or not; but whoever comes later is not one of it.
-func TestNobodySlipsInBehindABurst(t *testing.T) {
+// them, or not; but a request that comes later is not one of it.
+func TestNoRequestSlipsInBehindABurst(t *testing.T) {
 	b := newBurst(t, 4)
 	for range 1000 {
 		ctx, cancel := context.WithCancel(background)

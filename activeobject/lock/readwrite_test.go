@@ -50,9 +50,9 @@ func TestReadersReadTogetherAndWritersWriteAlone(t *testing.T) {
 	})
 }
 
-// What becomes of a reader that comes while one reads and a writer waits, and who is next
-// after a writer behind whom both wait, the writer first.
-func TestWhoGoesFirst(t *testing.T) {
+// What becomes of a reader that comes while one reads and a writer waits, and which is next
+// after a writer behind which both wait, the writer first.
+func TestWhichGoesFirst(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		require.NoError(t, l.RLock(background))
 		writer := l.Locks().Send(background, lock.ToWrite)
@@ -79,10 +79,10 @@ func TestWhoGoesFirst(t *testing.T) {
 		require.NoError(t, l.Unlock())
 		next := []bool{second.Ready(), reader.Ready(), third.Ready()}
 		switch t.Name() {
-		case "TestWhoGoesFirst/readers-first":
+		case "TestWhichGoesFirst/readers-first":
 			require.True(t, passed)
 			require.Equal(t, []bool{false, true, false}, next)
-		case "TestWhoGoesFirst/writers-first":
+		case "TestWhichGoesFirst/writers-first":
 			require.False(t, passed)
 			require.Equal(t, []bool{true, false, false}, next)
 			require.NoError(t, l.Unlock())
@@ -95,7 +95,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	})
 }
 
-func TestAWriterThatIsWithdrawnHoldsNobodyOff(t *testing.T) {
+func TestAWriterThatIsWithdrawnHoldsNoneOff(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		require.NoError(t, l.RLock(background))
 		ctx, cancel := context.WithCancel(background)
@@ -201,7 +201,7 @@ func TestTheKindOfALockIsNotAnOption(t *testing.T) {
 	}
 }
 
-// Whatever is done to a lock, exactly those hold it whom its rule lets in.
+// Whatever is done to a lock, exactly those requests hold it that its rule admits.
 func TestAReadWriteLockKeepsToItsRules(t *testing.T) {
 	type waiter struct {
 		write  bool
@@ -274,9 +274,9 @@ func TestAReadWriteLockKeepsToItsRules(t *testing.T) {
 						},
 						"withdraw": func(t *rapid.T) {
 							if len(line) == 0 {
-								t.Skip("nobody waits")
+								t.Skip("none waits")
 							}
-							i := rapid.IntRange(0, len(line)-1).Draw(t, "who")
+							i := rapid.IntRange(0, len(line)-1).Draw(t, "which")
 							require.True(t, line[i].future.Withdraw())
 							line = slices.Delete(line, i, i+1)
 							settle()
@@ -299,7 +299,7 @@ func TestAReadWriteLockKeepsToItsRules(t *testing.T) {
 }
 
 // Readers and writers come, lose patience, and look whether they are where they should.
-func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
+func TestNoneReadsWhileOneWrites(t *testing.T) {
 	for name, build := range kinds {
 		t.Run(name, func(t *testing.T) {
 			const workers, rounds = 12, 300
@@ -350,7 +350,7 @@ func TestNobodyReadsWhileSomebodyWrites(t *testing.T) {
 
 // Readers overlap without end. A writer starves behind them in one kind of lock, and not
 // in the others; and readers behind overlapping writers likewise.
-func TestWhoStarves(t *testing.T) {
+func TestWhichStarves(t *testing.T) {
 	each(t, func(t *testing.T, l *lock.ReadWrite) {
 		const long = 100
 		require.NoError(t, l.RLock(background))
@@ -363,13 +363,13 @@ func TestWhoStarves(t *testing.T) {
 				break
 			}
 		}
-		if t.Name() == "TestWhoStarves/readers-first" {
-			require.False(t, writer.Ready(), "there was always somebody who read")
+		if t.Name() == "TestWhichStarves/readers-first" {
+			require.False(t, writer.Ready(), "there was always one that read")
 			require.NoError(t, l.RUnlock())
 		}
 		require.NoError(t, over(t, writer))
 
-		// Now somebody writes, and readers wait, or come to wait.
+		// Now one writes, and readers wait, or come to wait.
 		reader := l.Locks().Send(background, lock.ToRead)
 		for range long {
 			l.Locks().Send(background, lock.ToWrite)
@@ -378,8 +378,8 @@ func TestWhoStarves(t *testing.T) {
 				break
 			}
 		}
-		if t.Name() == "TestWhoStarves/writers-first" {
-			require.False(t, reader.Ready(), "there was always somebody who waited to write")
+		if t.Name() == "TestWhichStarves/writers-first" {
+			require.False(t, reader.Ready(), "there was always one that waited to write")
 			require.False(t, late[0].Ready())
 			require.NoError(t, l.Unlock())
 		}

@@ -98,7 +98,7 @@ func TestAGrantByMessageEndsByItsTerms(t *testing.T) {
 	require.ErrorAs(t, g.Done(), &ended)
 	require.Equal(t, resource.ActorEnded, ended.Reason)
 
-	// Who dies while waiting does not get it.
+	// A client that ends while it waits does not get it.
 	holder = system.Actors().Root.Spawn(proto.PropsFromFunc(func(proto.Context) {}))
 	ctx, cancel := context.WithCancel(context.Background())
 	dead := ask(system, s, "enter", resource.Request[string]{Terms: []resource.Term{resource.Watched(holder)}})
@@ -152,7 +152,7 @@ func TestAForgedOrNilGrantIsRefused(t *testing.T) {
 		}
 	}
 	g, err := s.Enters().Try(context.Background(), resource.Request[string]{Data: "available"})
-	require.NoError(t, err, "nobody has it")
+	require.NoError(t, err, "it is free")
 	require.NoError(t, g.Done())
 }
 

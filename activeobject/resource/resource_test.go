@@ -210,7 +210,7 @@ func TestPoliciesDoWhatTheModelDoes(t *testing.T) {
 						},
 						"withdraw": func(t *rapid.T) {
 							if len(waiting) > 0 {
-								i := rapid.IntRange(0, len(waiting)-1).Draw(t, "who")
+								i := rapid.IntRange(0, len(waiting)-1).Draw(t, "which")
 								require.True(t, futures[waiting[i]].Withdraw())
 								_, err := futures[waiting[i]].Await(background)
 								require.ErrorIs(t, err, context.Canceled)
@@ -351,7 +351,7 @@ func TestAGrantEndsWithAContext(t *testing.T) {
 		objecttest.Waiting(t, s.o, s.ops.grant, 2)
 		die(cause)
 		g, err := two.Await(background)
-		require.NoError(t, err, "it is given back, and who waited with the same context has gone")
+		require.NoError(t, err, "it is given back, and what waited with the same context has gone")
 		err = one.Done()
 		ended(t, err, ContextEnded)
 		require.ErrorIs(t, err, cause)
@@ -387,7 +387,7 @@ func TestAGrantEndsWithAnActor(t *testing.T) {
 		ended(t, err, ActorEnded)
 		require.ErrorContains(t, err, pid.Id)
 
-		// Who is dead already gets nothing, or loses it at once.
+		// A client that has ended gets nothing, or loses it at once.
 		late, err := s.Enter(background, job{}, Watched(pid))
 		if err == nil {
 			err = late.Done()
@@ -458,7 +458,7 @@ func TestEntersLeaveNothingBehind(t *testing.T) {
 		require.NoError(t, s.Dones().Do(background, g))
 	}
 	live := func() (objects uint64, goroutines int) {
-		for range 3 { // who stops a watch does so on a goroutine of its own
+		for range 3 { // a watch is stopped on a goroutine of its own
 			runtime.GC()
 		}
 		var m runtime.MemStats
@@ -506,7 +506,7 @@ func TestAGrantCanBeSelected(t *testing.T) {
 	require.Zero(t, one.Waiting())
 }
 
-func TestAPolicySeesWhoWaits(t *testing.T) {
+func TestAPolicySeesTheClientsThatWait(t *testing.T) {
 	seen := make(chan string, 1)
 	s := newScheduler(t, objecttest.NewSystem(t), Choosing(func(w []Client[job]) int {
 		var all strings.Builder

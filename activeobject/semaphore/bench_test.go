@@ -93,7 +93,7 @@ func spread(callers int, one func()) func(int) {
 }
 
 // Acquire and release. In "held" rows the permit is held over a switch of goroutines, so
-// that callers are sure to collide, whoever else uses the cores; in the others nothing
+// that callers are sure to collide, whatever else uses the cores; in the others nothing
 // is done while it is held, and callers collide as it happens.
 func BenchmarkSemaphore(b *testing.B) {
 	ctx := context.Background()

@@ -133,7 +133,7 @@ func ExampleSemaphore_Resize() {
 	slots, _ := semaphore.New(system, 4, activeobject.Name("slots"))
 	slots.Acquire(ctx, 4)
 	three, two := slots.Acquires().Send(ctx, 3), slots.Acquires().Send(ctx, 2)
-	slots.Resize(2) // four are held, and two too many for anybody to come in
+	slots.Resize(2) // four are held, two too many for another to be acquired
 	_, err := three.Await(ctx)
 	fmt.Println(err)
 	slots.Release(3)
@@ -150,7 +150,7 @@ func ExampleSemaphore_Drain() {
 	system := actor.NewSystem()
 	defer system.Close(context.Background())
 
-	// Wait until nobody is at work any more, and let nobody begin.
+	// Wait until no worker is busy any more, and let none begin.
 	workers, _ := semaphore.New(system, 3)
 	workers.Acquire(context.Background(), 1)
 	idle, _ := workers.Drain()

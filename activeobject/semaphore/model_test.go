@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// model is a semaphore whose whole line one can see.
+// model is a semaphore that shows its whole line.
 type model struct {
 	fair       bool
 	size, held int
@@ -37,7 +37,7 @@ type waiter struct {
 
 func (m *model) free() int { return max(m.size-m.held, 0) }
 
-// settle ends all whose wait is over, as the rules say.
+// settle ends all waits that are over, as the rules say.
 func (m *model) settle() {
 	for i := 0; i < len(m.line); {
 		switch w := m.line[i]; {
@@ -49,7 +49,7 @@ func (m *model) settle() {
 			m.over[w] = "acquired"
 			m.line = slices.Delete(m.line, i, i+1)
 		case m.fair:
-			return // nobody passes the head
+			return // none passes the head
 		default:
 			i++
 		}
@@ -139,9 +139,9 @@ func TestASemaphoreKeepsToItsRules(t *testing.T) {
 						},
 						"withdraw": func(t *rapid.T) {
 							if len(m.line) == 0 {
-								t.Skip("nobody waits")
+								t.Skip("none waits")
 							}
-							i := rapid.IntRange(0, len(m.line)-1).Draw(t, "who")
+							i := rapid.IntRange(0, len(m.line)-1).Draw(t, "which")
 							w := m.line[i]
 							require.True(t, w.future.Withdraw())
 							m.line = slices.Delete(m.line, i, i+1)
@@ -199,7 +199,7 @@ var sequential = porcupine.Model{
 			return out.how == "acquired" && in.n <= s.free(), state{s.size, s.held + in.n}
 		case "try":
 			switch {
-			case out.how == "refused": // maybe behind somebody, who is not in the state
+			case out.how == "refused": // maybe behind another request, which is not in the state
 				return true, s
 			case in.n > s.size:
 				return out.how == "too large", s
@@ -280,7 +280,7 @@ func TestHistoriesAreThoseOfASequentialSemaphore(t *testing.T) {
 				select {
 				case <-done:
 					running = false
-				default: // now and then somebody's patience ends, so that nobody waits for ever
+				default: // now and then a context ends, so that no request waits for ever
 					for range rand.N(100) {
 						runtime.Gosched()
 					}

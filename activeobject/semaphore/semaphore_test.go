@@ -48,7 +48,7 @@ func TestAHeadThatDoesNotFitIsNotPassed(t *testing.T) {
 	require.NoError(t, over(t, small))
 }
 
-func TestWhoFitsPassesWhoDoesNot(t *testing.T) {
+func TestAnAcquireThatFitsPassesOneThatDoesNot(t *testing.T) {
 	s := made(t)(semaphore.NewBarging(objecttest.NewSystem(t), 3))
 	require.NoError(t, s.Acquire(background, 2))
 	large := s.Acquires().Send(background, 3)
@@ -60,7 +60,7 @@ func TestWhoFitsPassesWhoDoesNot(t *testing.T) {
 	require.NoError(t, over(t, large))
 }
 
-func TestAReleaseGoesToThoseWhoWait(t *testing.T) {
+func TestAReleaseGoesToAcquiresThatWait(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
 		s := build(1)
 		require.NoError(t, s.Acquire(background, 1))
@@ -74,9 +74,9 @@ func TestAReleaseGoesToThoseWhoWait(t *testing.T) {
 	})
 }
 
-// Callers of a barging semaphore who come late are called nevertheless, one after
-// another, and those who lose patience meanwhile leave nobody behind uncalled.
-func TestWhoIsCalledPassesTheCallOn(t *testing.T) {
+// Acquires of a barging semaphore that come late are called nevertheless, one after
+// another, and those that are withdrawn meanwhile leave none behind uncalled.
+func TestAnAcquireThatIsCalledPassesTheCallOn(t *testing.T) {
 	for _, weight := range []int{1, 2} {
 		s := made(t)(semaphore.NewBarging(objecttest.NewSystem(t), 3*weight))
 		require.NoError(t, s.Acquire(background, 3*weight))
@@ -108,7 +108,7 @@ func TestWhoIsCalledPassesTheCallOn(t *testing.T) {
 					require.NoError(t, s.Release(weight))
 				}
 			case <-time.After(patience):
-				t.Fatalf("somebody has been forgotten\n%v", s.Object().Explain())
+				t.Fatalf("an acquire has been forgotten\n%v", s.Object().Explain())
 			}
 		}
 		require.LessOrEqual(t, none, 3)
@@ -164,9 +164,9 @@ func TestAnAcquireThatNeverFitsFailsAtOnce(t *testing.T) {
 	})
 }
 
-// Who no longer fits fails: at once where each looks for himself, and in a line when he is
+// An acquire that no longer fits fails: at once where each competes, and in a line when it is
 // first. The others keep their places.
-func TestASemaphoreThatShrinksFailsThoseWhoNoLongerFit(t *testing.T) {
+func TestASemaphoreThatShrinksFailsAcquiresThatNoLongerFit(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
 		for _, options := range [][]activeobject.Option{nil, {activeobject.NoFastPath()}, {activeobject.Bound(5, activeobject.Refuse)}, {objecttest.Checked(t)}} {
 			s := build(5, options...)
@@ -253,7 +253,7 @@ func TestADrainTakesWhatIsFree(t *testing.T) {
 	})
 }
 
-func TestWhoIsWithdrawnHasTakenNothingAndHoldsNobodyUp(t *testing.T) {
+func TestAnAcquireThatIsWithdrawnHasTakenNothingAndHoldsUpNone(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
 		s := build(3)
 		require.NoError(t, s.Acquire(background, 1))
@@ -281,7 +281,7 @@ func TestAStoppedSemaphoreFailsEverything(t *testing.T) {
 			require.ErrorIs(t, over(t, waiting), activeobject.ErrStopped)
 			return nil
 		})
-		require.NoError(t, inside, "who was inside when it was stopped has done what he wanted")
+		require.NoError(t, inside, "a caller that held it when it was stopped has done its work")
 		for name, err := range map[string]error{
 			"acquire": s.Acquire(background, 1), "try": try(s.Acquires(), 1), "send": over(t, s.Acquires().Send(background, 1)),
 			"release": s.Release(1), "resize": s.Resize(2),
@@ -316,7 +316,7 @@ func TestWithReleasesHoweverItEnds(t *testing.T) {
 		counts(t, s, 2, 0, 0)
 
 		err := s.With(background, 2, func(context.Context) error { return s.Release(2) })
-		require.ErrorAs(t, err, new(*semaphore.ReleaseError), "somebody else has released it")
+		require.ErrorAs(t, err, new(*semaphore.ReleaseError), "another caller has released it")
 		counts(t, s, 2, 0, 0)
 	})
 }
