@@ -158,7 +158,7 @@ func TestASystemInABubbleCanBeAnActorSystemToo(t *testing.T) {
 	})
 }
 
-func TestACancelledCallReturnsInNoTime(t *testing.T) {
+func TestACanceledCallReturnsInNoTime(t *testing.T) {
 	ts := newTanks()
 	synctest.Test(t, func(t *testing.T) {
 		system := actor.NewSystem()

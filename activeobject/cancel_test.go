@@ -47,7 +47,7 @@ func (ts tanks) ran(o *activeobject.Object[dam]) int {
 	return n
 }
 
-func TestACancelledWaiterLeavesAtOnceAndNeverRuns(t *testing.T) {
+func TestACanceledWaiterLeavesAtOnceAndNeverRuns(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
@@ -69,7 +69,7 @@ func TestACancelledWaiterLeavesAtOnceAndNeverRuns(t *testing.T) {
 	})
 }
 
-func TestACancelledWaiterLeavesAtOnceWhileABodyRuns(t *testing.T) {
+func TestACanceledWaiterLeavesAtOnceWhileABodyRuns(t *testing.T) {
 	ts := newTanks()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for _, drain := range ts.entries() {
@@ -157,8 +157,8 @@ func TestACallThatRunsReturnsItsResultThoughItsContextEnds(t *testing.T) {
 	})
 }
 
-// A request is cancelled in the moment in which its guard opens, over and over:
-// it has run, or its caller is told that it was cancelled, and never both.
+// A request is canceled in the moment in which its guard opens, over and over:
+// it has run, or its caller is told that it was canceled, and never both.
 func TestCancellationRacesWithTheGrant(t *testing.T) {
 	ts := newTanks()
 	rounds := size(2000, 1000, 300)
@@ -189,7 +189,7 @@ func TestCancellationRacesWithTheGrant(t *testing.T) {
 			everywhere(t, func(t *testing.T, s *scene) {
 				for _, drain := range ts.entries() {
 					o := newObject(t, s, ts.Type, &dam{})
-					ran, cancelled := 0, 0
+					ran, canceled := 0, 0
 					for i := range rounds {
 						ctx, cancel := context.WithCancel(background)
 						result := make(chan error, 1)
@@ -205,7 +205,7 @@ func TestCancellationRacesWithTheGrant(t *testing.T) {
 						case err == nil:
 							ran++
 						case errors.Is(err, context.Canceled):
-							cancelled++
+							canceled++
 							ts.fill.Call(background, o, -1) // it was not taken
 						default:
 							t.Fatal(err)
@@ -213,7 +213,7 @@ func TestCancellationRacesWithTheGrant(t *testing.T) {
 						require.Equal(t, ran, ts.ran(o), "after %d rounds", i+1)
 					}
 					require.Zero(t, drain.Waiting(o))
-					t.Logf("%s: %d ran, %d cancelled", drain.Name(), ran, cancelled)
+					t.Logf("%s: %d ran, %d canceled", drain.Name(), ran, canceled)
 				}
 			})
 		})

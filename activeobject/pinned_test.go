@@ -58,7 +58,7 @@ func TestAFutureKeepsNothingOfItsRequestButTheResult(t *testing.T) {
 				require.NoError(t, err)
 				return nil
 			},
-			"is cancelled": func(_ *activeobject.Object[vault], cancel context.CancelCauseFunc, _ func() bool) error {
+			"is canceled": func(_ *activeobject.Object[vault], cancel context.CancelCauseFunc, _ func() bool) error {
 				cancel(errGone)
 				return context.Canceled
 			},

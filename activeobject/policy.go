@@ -44,7 +44,7 @@ func WithClient(ctx context.Context, client any) context.Context {
 // object is ordered otherwise. (A Future has such a method, too.)
 func (o *Object[T]) SetPriority(arrival uint64, priority int) error {
 	switch {
-	case !o.config.engine.Prioritised:
+	case !o.config.engine.Prioritized:
 		return &PriorityError{Problem: o.Name() + " is not ordered by priority: make it with ByPriority"}
 	case !o.box.SetPriority(arrival, priority):
 		return &PriorityError{Problem: fmt.Sprintf("no request no. %d waits at %s", arrival, o.Name())}

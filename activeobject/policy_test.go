@@ -241,7 +241,7 @@ func TestChoosingIsThePolicyOfAResourceScheduler(t *testing.T) {
 	type clients = []*activeobject.Candidate
 	last := func(c clients) int { return len(c) - 1 }
 	first := func(clients) int { return 0 }
-	favourite := func(c clients) int {
+	favorite := func(c clients) int {
 		best := 0
 		for i := range c {
 			if c[i].Client == "ann" && c[best].Client != "ann" {
@@ -266,10 +266,10 @@ func TestChoosingIsThePolicyOfAResourceScheduler(t *testing.T) {
 			choose func(clients) int
 			want   string
 		}{
-			"fifo":      {first, "a2 b1 c3 a1 a4"},
-			"lifo":      {last, "a4 a1 c3 b1 a2"},
-			"favourite": {favourite, "c3 a1 a2 b1 a4"},
-			"priority":  {byData, "a4 c3 a2 b1 a1"},
+			"fifo":     {first, "a2 b1 c3 a1 a4"},
+			"lifo":     {last, "a4 a1 c3 b1 a2"},
+			"favorite": {favorite, "c3 a1 a2 b1 a4"},
+			"priority": {byData, "a4 c3 a2 b1 a1"},
 		} {
 			log, errs := l.served(t, s, requests, activeobject.ByChoice(c.choose))
 			require.Empty(t, errs)

@@ -28,8 +28,8 @@ type Proxy[A, R any] interface {
 }
 
 // LocalProxy is an operation at an object of this process: a Proxy which also makes tickets and
-// cases of Select, which have no place elsewhere. The ready-made objects return one for each of
-// their operations. It is a value; to make one and to call by it allocates nothing.
+// cases of Select, which have no place elsewhere. The ready-made objects return one for each
+// operation that waits or changes the object. It is a value; to make one and to call by it allocates nothing.
 type LocalProxy[A, R any] struct {
 	op boundOperation[A, R]
 	at any // the *Object

@@ -122,7 +122,7 @@ func TestAWaitForAGoroutineThatABodyLeftBehindIsNoCircle(t *testing.T) {
 	})
 }
 
-func TestAGuardIsEvaluatedOnceThoughTheRequestsItOpensForHaveBeenCancelled(t *testing.T) {
+func TestAGuardIsEvaluatedOnceThoughTheRequestsItOpensForHaveBeenCanceled(t *testing.T) {
 	es := newProbes()
 	const waiters = 50
 	s := &scene{system: newSystem(t)}

@@ -250,7 +250,7 @@ func TestASenderIsNotKeptByWhatFollows(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsCancelledAfterARequeueSaysWhatRan(t *testing.T) {
+func TestARequestThatIsCanceledAfterARequeueSaysWhatRan(t *testing.T) {
 	ds, others := newDesks("desk"), newDesks("other")
 	everywhere(t, func(t *testing.T, s *scene) {
 		o := newObject(t, s, ds.Type, &desk{}, activeobject.Name("a"))

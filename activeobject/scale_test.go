@@ -191,9 +191,9 @@ func TestDoneIsCalledOnceForARequestWithSeveralTurns(t *testing.T) {
 	ls := newLamps()
 	everywhere(t, func(t *testing.T, s *scene) {
 		for name, end := range map[string]func(o *activeobject.Object[lamp], cancel func()){
-			"runs":      func(o *activeobject.Object[lamp], _ func()) { ls.set.Call(background, o, true) },
-			"cancelled": func(_ *activeobject.Object[lamp], cancel func()) { cancel() },
-			"stopped":   func(o *activeobject.Object[lamp], _ func()) { o.Stop() },
+			"runs":     func(o *activeobject.Object[lamp], _ func()) { ls.set.Call(background, o, true) },
+			"canceled": func(_ *activeobject.Object[lamp], cancel func()) { cancel() },
+			"stopped":  func(o *activeobject.Object[lamp], _ func()) { o.Stop() },
 		} {
 			var queued, done, ran atomic.Int64
 			state := &lamp{}

@@ -271,7 +271,7 @@ func accountRound(t *testing.T, typ *activeobject.Type[works], ops []*worksOp, t
 	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
-	// Requests that wait for a guard which nothing opens any more are cancelled when
+	// Requests that wait for a guard which nothing opens any more are canceled when
 	// nothing else goes on.
 	for last := int64(-1); ; {
 		select {

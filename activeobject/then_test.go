@@ -200,10 +200,10 @@ func TestContinuationsAreToldOfEveryEnd(t *testing.T) {
 		for _, drain := range ts.entries() {
 			o := newObject(t, s, ts.Type, &dam{})
 			ctx, cancel := context.WithCancel(background)
-			cancelled := actor.Then(drain.Send(ctx, o, nil), same)
+			canceled := actor.Then(drain.Send(ctx, o, nil), same)
 			waiting(t, o, drain, 1)
 			cancel()
-			require.ErrorIs(t, soon(t, s.system, awaiting(background, cancelled)).err, context.Canceled)
+			require.ErrorIs(t, soon(t, s.system, awaiting(background, canceled)).err, context.Canceled)
 
 			withdrawn := actor.Then(drain.Send(background, o, nil), same)
 			waiting(t, o, drain, 1)

@@ -279,7 +279,7 @@ func TestRecordsOfTicketsLeakNothingIntoTheNextLife(t *testing.T) {
 				}
 			}
 		})
-		cancelled, cancel := context.WithCancel(background)
+		canceled, cancel := context.WithCancel(background)
 		cancel()
 		for g := range goroutines {
 			all.Go(func() {
@@ -297,7 +297,7 @@ func TestRecordsOfTicketsLeakNothingIntoTheNextLife(t *testing.T) {
 					ticket := op.Begin(background, o, n)
 					again := ticket
 					if i%3 == 0 {
-						ticket.Await(cancelled) // its result, if it was there
+						ticket.Await(canceled) // its result, if it was there
 					}
 					withdrawn := false
 					if i%4 == 1 {

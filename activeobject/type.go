@@ -372,7 +372,7 @@ func (t *Type[T]) newConfig(system *actor.System, s *objectSettings) *objectConf
 	}
 	switch s.order.rank {
 	case byPriority:
-		c.engine.Rank, c.engine.Prioritised = engine.ByPriority, true
+		c.engine.Rank, c.engine.Prioritized = engine.ByPriority, true
 	case byDeadline:
 		c.engine.Rank = engine.ByDeadline
 	}

@@ -180,7 +180,7 @@ func (r *replyRegistry) remove(p waiterID) bool {
 	return true
 }
 
-// closedFor reports whether the waiters of the system have been cancelled by closeFor.
+// closedFor reports whether the waiters of the system have been canceled by closeFor.
 func (r *replyRegistry) closedFor(s *System) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

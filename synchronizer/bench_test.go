@@ -46,7 +46,7 @@ var (
 )
 
 // burn takes time: each step needs the result of the one before. (Empty loops are done by
-// some processors at several rounds a cycle, and by their neighbours at one.)
+// some processors at several rounds a cycle, and by their neighbors at one.)
 //
 //go:noinline
 func burn(steps int) (x uint64) {

@@ -77,7 +77,7 @@ func Example_delegation() {
 	// Output: 100 <nil>
 }
 
-// The text's filter asks each object whether it wants to be synchronised, and passes the
+// The text's filter asks each object whether it wants to be synchronized, and passes the
 // requests of others through. Here the caller does not see a difference: the operations are
 // the same at an object that fans out by a table, at one without a table, which goes by the
 // declaration, and at an active object, which has one request at a time.

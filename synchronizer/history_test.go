@@ -75,7 +75,7 @@ func perform[T, A, R any](ctx context.Context, way int, o *activeobject.Object[T
 	return reply{value: value(r)}, err
 }
 
-// recorded has clients make random requests, some of which are cancelled, so that none
+// recorded has clients make random requests, some of which are canceled, so that none
 // waits for ever, and returns the history.
 func recorded(t *testing.T, choose func() step, do func(ctx context.Context, way int, in step) (reply, error)) (history []porcupine.Operation) {
 	t.Helper()

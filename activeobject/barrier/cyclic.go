@@ -155,7 +155,7 @@ func NewCyclic(system *actor.System, parties int, options ...activeobject.Option
 // in each round, before any of them goes on. It may block, and call other objects, with
 // the context it is given; meanwhile the others wait, and no other request gets to the
 // barrier. If the action fails or panics the barrier breaks. Once it has begun, a
-// party that is cancelled does not break the round any more. A nil action is a
+// party that is canceled does not break the round any more. A nil action is a
 // *activeobject.ArgumentError; an option for the order of requests, which has to be the
 // barrier's own, an *activeobject.OptionError.
 //

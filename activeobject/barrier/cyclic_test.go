@@ -50,7 +50,7 @@ func TestNoPartyLeavesARoundBeforeAllHaveArrived(t *testing.T) {
 	})
 }
 
-func TestACancelledPartyBreaksTheRoundForAllInTheSameStep(t *testing.T) {
+func TestACanceledPartyBreaksTheRoundForAllInTheSameStep(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		b, err := NewCyclic(system, 3, options...)
 		require.NoError(t, err)

@@ -74,7 +74,7 @@ func ExampleSquad() {
 		fmt.Println(err)
 		return
 	}
-	task := "plough"
+	task := "plow"
 	var mu sync.Mutex
 	done := map[string]int{}
 	var all sync.WaitGroup
@@ -98,7 +98,7 @@ func ExampleSquad() {
 	// Output:
 	// 4 <nil>
 	// 4 <nil>
-	// map[plough:4 sow:4]
+	// map[plow:4 sow:4]
 }
 
 func ExampleAuto() {

@@ -15,9 +15,9 @@ import (
 	"github.com/sluice-go/sluice/actor"
 )
 
-// Parties that are cancelled whenever it is, resets whenever they come, and actions that fail,
+// Parties that are canceled whenever it is, resets whenever they come, and actions that fail,
 // panic or end their goroutines: none waits for ever, and with an action, which counts the rounds,
-// as many pass as these have room for, but for those that are cancelled.
+// as many pass as these have room for, but for those that are canceled.
 func TestRoundsDoNotMixWhicheverPartyLeaves(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		for _, parties := range []int{1, 2, 3} {

@@ -67,7 +67,7 @@ func TestAPhaseIsOverWhenEveryPartyHasArrived(t *testing.T) {
 	})
 }
 
-func TestAPartyThatIsCancelledHasArrived(t *testing.T) {
+func TestAPartyThatIsCanceledHasArrived(t *testing.T) {
 	everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 		p, err := NewPhaser(system, 2, options...)
 		require.NoError(t, err)

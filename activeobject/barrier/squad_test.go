@@ -354,7 +354,7 @@ func TestSquadsDoWhatTheModelDoes(t *testing.T) {
 	}
 }
 
-func TestAHerdThatIsCancelledAsItGoesLeavesTheGateClosed(t *testing.T) {
+func TestAHerdThatIsCanceledAsItGoesLeavesTheGateClosed(t *testing.T) {
 	// A stepper lets the test come between the leader and the herd.
 	stepper := objecttest.NewStepper(t)
 	s, err := NewSquad(objecttest.NewSystem(t), 2, activeobject.Dispatcher(stepper))

@@ -110,7 +110,7 @@ func waits(t *testing.T, o activeobject.AnyObject, n int) {
 	}
 }
 
-func TestACancelledGetHasTakenNothing(t *testing.T) {
+func TestACanceledGetHasTakenNothing(t *testing.T) {
 	eachBox(t, func(t *testing.T, b box) {
 		ctx, cancel := context.WithCancel(background)
 		gone := async(func() (int, error) { return b.get(ctx) })
@@ -130,7 +130,7 @@ func TestACancelledGetHasTakenNothing(t *testing.T) {
 	})
 }
 
-func TestACancelledPutHasPutNothing(t *testing.T) {
+func TestACanceledPutHasPutNothing(t *testing.T) {
 	eachBox(t, func(t *testing.T, b box) {
 		ended, end := context.WithCancel(background)
 		end()
@@ -591,7 +591,7 @@ func TestTimeInABubble(t *testing.T) {
 	})
 }
 
-// TestStress has producers and consumers, of which one is cancelled all the time, and
+// TestStress has producers and consumers, of which one is canceled all the time, and
 // accounts for every item: what was put comes out, once, and in each producer's order;
 // unless the buffer is one that loses some, but then it is not out of order either.
 func TestStress(t *testing.T) {

@@ -156,7 +156,7 @@ const (
 	steps   = 20 // of each client
 )
 
-// check has clients make random requests of a buffer, some of which are cancelled, and
+// check has clients make random requests of a buffer, some of which are canceled, and
 // compares their history with the model.
 func check[S comparable](t *testing.T, next model[S], kinds []string, perform performer) {
 	t.Helper()

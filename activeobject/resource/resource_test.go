@@ -240,7 +240,7 @@ func TestNeverTwoHoldTheResource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everyWay(t, func(t *testing.T, system *actor.System, options []activeobject.Option) {
 				s := newScheduler(t, system, p.policy(), options...)
-				holders, granted, cancelled := 0, atomic.Int64{}, atomic.Int64{}
+				holders, granted, canceled := 0, atomic.Int64{}, atomic.Int64{}
 				var all sync.WaitGroup
 				for c := range clients {
 					all.Go(func() {
@@ -264,7 +264,7 @@ func TestNeverTwoHoldTheResource(t *testing.T) {
 							case err == nil:
 								granted.Add(1)
 							case errors.Is(err, context.Canceled):
-								cancelled.Add(1)
+								canceled.Add(1)
 							default:
 								t.Error(err)
 							}
@@ -273,7 +273,7 @@ func TestNeverTwoHoldTheResource(t *testing.T) {
 					})
 				}
 				all.Wait()
-				require.EqualValues(t, clients*turns, granted.Load()+cancelled.Load())
+				require.EqualValues(t, clients*turns, granted.Load()+canceled.Load())
 				require.Zero(t, s.Waiting())
 				g, err := try(s, job{})
 				require.NoError(t, err)

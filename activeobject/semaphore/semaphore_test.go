@@ -215,7 +215,7 @@ func TestASemaphoreThatGrowsAdmits(t *testing.T) {
 	})
 }
 
-func TestACallThatIsCancelledAfterAShrinkHasTheContextsError(t *testing.T) {
+func TestACallThatIsCanceledAfterAShrinkHasTheContextsError(t *testing.T) {
 	each(t, func(t *testing.T, build func(int, ...activeobject.Option) *semaphore.Semaphore) {
 		s := build(2)
 		require.NoError(t, s.Acquire(background, 2))

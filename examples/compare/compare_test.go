@@ -105,7 +105,7 @@ func TestWrongArguments(t *testing.T) {
 		{"-perfetto " + filepath.Join(t.TempDir(), "nowhere", "r.json"), []string{"-perfetto", "nowhere", "no such file"}},
 		{"-file " + filepath.Join(t.TempDir(), "nothing"), []string{"nothing", "no such file"}},
 		{"-file " + file, []string{"wrong.yaml:4: operations.read.share:", `"1.5" must be a number from 0 to 1`}},
-		{"-file workload.yaml -workloads account", []string{"-workloads", `"account" is unknown`, "tills, catalogue"}},
+		{"-file workload.yaml -workloads account", []string{"-workloads", `"account" is unknown`, "tills, catalog"}},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
@@ -323,7 +323,7 @@ func TestFile(t *testing.T) {
 	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
-	for _, want := range []string{"tills: ", "16 callers of 4 objects", "poisson, 4000 per second", "catalogue: ", "write 5 % (50µs of CPU)"} {
+	for _, want := range []string{"tills: ", "16 callers of 4 objects", "poisson, 4000 per second", "catalog: ", "write 5 % (50µs of CPU)"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the text does not say %q:\n%s", want, &stdout)
 		}

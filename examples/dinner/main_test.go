@@ -54,7 +54,7 @@ func TestExplainSaysWhichForkASeatWaitsFor(t *testing.T) {
 	assert.Empty(t, waits(table))
 }
 
-func TestARequestThatIsCancelledTakesNoFork(t *testing.T) {
+func TestARequestThatIsCanceledTakesNoFork(t *testing.T) {
 	table := newTable(t)
 	require.NoError(t, take.Do(t.Context(), table, 0))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,13 +66,13 @@ func TestARequestThatIsCancelledTakesNoFork(t *testing.T) {
 	assert.NoError(t, take.Do(t.Context(), table, 2), "shares fork 2 with seat 1")
 }
 
-func TestNeighboursNeverEatAtOnceAndEverySeatEats(t *testing.T) {
+func TestNeighborsNeverEatAtOnceAndEverySeatEats(t *testing.T) {
 	table := newTable(t)
 	var eating [seats]atomic.Bool
 	require.NoError(t, dine(t.Context(), table, 20, func(seat int) {
 		eating[seat].Store(true)
 		defer eating[seat].Store(false)
-		assert.False(t, eating[(seat+1)%seats].Load() || eating[(seat+seats-1)%seats].Load(), "a neighbour of seat %d", seat)
+		assert.False(t, eating[(seat+1)%seats].Load() || eating[(seat+seats-1)%seats].Load(), "a neighbor of seat %d", seat)
 	}))
 	eaten, err := meals.Call(t.Context(), table, nil)
 	require.NoError(t, err)

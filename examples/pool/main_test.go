@@ -46,7 +46,7 @@ func TestNoMoreConnectionsThanTheLimit(t *testing.T) {
 	assert.Same(t, b, c)
 }
 
-func TestARequestThatIsCancelledGetsNoConnection(t *testing.T) {
+func TestARequestThatIsCanceledGetsNoConnection(t *testing.T) {
 	pool := newPool(t, 1)
 	only := get(t, pool)
 
@@ -80,7 +80,7 @@ func TestCloseWaitsForConnectionsThatAreLent(t *testing.T) {
 	assert.ErrorIs(t, err, ErrClosed)
 }
 
-func TestAPoolStaysClosedWhenCloseIsCancelled(t *testing.T) {
+func TestAPoolStaysClosedWhenCloseIsCanceled(t *testing.T) {
 	pool := newPool(t, 1)
 	only := get(t, pool)
 

@@ -50,7 +50,7 @@ func TestAPauseFillsTheBurstAndNoMore(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsCancelledTakesNoToken(t *testing.T) {
+func TestARequestThatIsCanceledTakesNoToken(t *testing.T) {
 	limited(t, func(t *testing.T, l Limiter) {
 		passed(t, l, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -41,7 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		{"fifo", fifo(), []string{"ann", "bob", "cid", "dan"}},
 		{"lifo", lifo(), []string{"ann", "dan", "cid", "bob"}},
 		{"priority", priority(), []string{"ann", "cid", "dan", "bob"}},
-		{"dan first", favourite("dan"), []string{"ann", "dan", "bob", "cid"}},
+		{"dan first", favorite("dan"), []string{"ann", "dan", "bob", "cid"}},
 	} {
 		got, err := play(p.policy)
 		if err == nil && !slices.Equal(got, p.want) {

@@ -79,8 +79,8 @@ func priority() activeobject.Option {
 	})
 }
 
-// favourite takes the client first, and the others by arrival.
-func favourite(client string) activeobject.Option {
+// favorite takes the client first, and the others by arrival.
+func favorite(client string) activeobject.Option {
 	return activeobject.ByChoice(func(suspended []*activeobject.Candidate) int {
 		return max(0, slices.IndexFunc(suspended, func(c *activeobject.Candidate) bool { return c.Client == client }))
 	})

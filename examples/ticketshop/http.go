@@ -84,7 +84,7 @@ func Handler(c Counter, explain func() []mailbox.Snapshot, log *slog.Logger) htt
 	handle("POST /events/{event}/orders", func(r *http.Request) (any, error) { return order(c, r) })
 	ask("GET /orders/{order}", func(ctx context.Context, o OrderAt) (Status, error) { return o.Status.Call(ctx, nil) })
 	ask("POST /orders/{order}/pay", func(ctx context.Context, o OrderAt) (Status, error) { return o.Pay.Call(ctx, nil) })
-	ask("DELETE /orders/{order}", func(ctx context.Context, o OrderAt) (Status, error) { return o.End.Call(ctx, Cancelled) })
+	ask("DELETE /orders/{order}", func(ctx context.Context, o OrderAt) (Status, error) { return o.End.Call(ctx, Canceled) })
 	handle("GET /events/{event}", func(r *http.Request) (any, error) {
 		event, err := c.Event(r.PathValue("event"))
 		if err != nil {

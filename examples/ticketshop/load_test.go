@@ -196,7 +196,7 @@ func (b *buyer) buy(event string, seats []string, first int) (got *Ticket, err e
 			return nil, fmt.Errorf("%s %s: %d, %+v", method, path, status, a)
 		case a.Status == Sold:
 			return &t, nil
-		case a.Status != Lost && a.Status != Cancelled:
+		case a.Status != Lost && a.Status != Canceled:
 			return nil, fmt.Errorf("%s %s: %+v", method, path, a)
 		}
 	}
@@ -338,7 +338,7 @@ func TestEverybodyIsAnsweredBeforeTheEnd(t *testing.T) {
 	s.check(got, "gala", "solo")
 }
 
-// Cancelled means that it never ran: those who hang up while they wait hold no seat.
+// Canceled means that it never ran: those who hang up while they wait hold no seat.
 func TestWhoHangsUpHoldsNoSeat(t *testing.T) {
 	s := start(t, map[string][]string{"solo": {"A1"}})
 	const path = "/events/solo/orders"
@@ -366,7 +366,7 @@ func TestWhoHangsUpHoldsNoSeat(t *testing.T) {
 	hangUp()
 	all.Wait()
 	objecttest.Idle(t, hall)
-	if status, a, err := s.ask(t.Context(), "gives back", "DELETE", "/orders/"+held.Order, ""); a.Status != Cancelled {
+	if status, a, err := s.ask(t.Context(), "gives back", "DELETE", "/orders/"+held.Order, ""); a.Status != Canceled {
 		t.Errorf("%d, %+v, %v", status, a, err)
 	}
 	if plan := s.get("/events/solo"); plan != `{"free":["A1"]}`+"\n" {

@@ -19,11 +19,11 @@ type Order struct {
 type Status string
 
 const (
-	Held      Status = "on hold"
-	Sold      Status = "sold"
-	Cancelled Status = "cancelled"
-	Expired   Status = "expired"
-	Lost      Status = "lost" // the hall was restarted, and has forgotten what was on hold
+	Held     Status = "on hold"
+	Sold     Status = "sold"
+	Canceled Status = "canceled"
+	Expired  Status = "expired"
+	Lost     Status = "lost" // the hall was restarted, and has forgotten what was on hold
 )
 
 var (

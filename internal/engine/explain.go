@@ -18,7 +18,7 @@ const chunk = 256
 const spare = 16
 
 // Explain returns what runs and what waits at the object, and why. It evaluates no guard and
-// waits for no body. It notes what runs, so that the next call recognises it: see sighting. Of
+// waits for no body. It notes what runs, so that the next call recognizes it: see sighting. Of
 // very many waiting requests it inspects some at a time, so that the object can work in between.
 // Requests that come or go meanwhile may be missing; those that wait throughout are not.
 func (m *Mailbox) Explain() mailbox.Snapshot {

@@ -84,8 +84,8 @@ type Config struct {
 	// Carried is the number, plus one, of an operation whose requests carry their guards, if
 	// the fast path is to evaluate these; 0 if there is none.
 	Carried int
-	// Prioritised says that a request's rank is the complement of its priority.
-	Prioritised bool
+	// Prioritized says that a request's rank is the complement of its priority.
+	Prioritized bool
 	// Views says that the policy compares requests as Candidates.
 	Views bool
 	// Counted objects also count the requests that find them idle. Timed objects measure how

@@ -173,7 +173,7 @@ func (m *Mailbox) SetPriority(arrival uint64, priority int) bool {
 }
 
 func (m *Mailbox) setPriority(r *mailbox.Request, priority int) bool {
-	if r == nil || !m.config.Prioritised || !m.scheduler().Rerank(r, rankOf(priority)) {
+	if r == nil || !m.config.Prioritized || !m.scheduler().Rerank(r, rankOf(priority)) {
 		m.mu.Unlock()
 		return false
 	}

@@ -358,7 +358,7 @@ func Now() time.Duration { return time.Since(started) }
 // bubble. What is pooled must not be used both inside and outside of a bubble: a channel that is
 // kills the process. A bubble's clock starts in the year 2000, long before this process did;
 // outside of bubbles Now is monotonic and never negative. (A bubble that has slept for decades is
-// not recognised.)
+// not recognized.)
 func Bubbled(now time.Duration) bool { return now < 0 }
 
 // Call hands in a request and waits until it has ended; its result is with its body then. If the

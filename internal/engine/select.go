@@ -30,7 +30,7 @@ type Selection struct {
 	winner   atomic.Pointer[Request]
 	requests []*Request    // not changed from the first arrival on
 	wake     chan struct{} // of all of them; the winner's token
-	aborted  error         // why the caller has been cancelled, by another goroutine; written before the token
+	aborted  error         // why the caller has been canceled, by another goroutine; written before the token
 	watched  bool          // the requests' contexts may end before the caller's
 	timed    bool          // the caller waits for no longer than due
 	due      time.Duration
@@ -118,7 +118,7 @@ func (s *Selection) cancel() bool {
 	return true
 }
 
-// cancel implements canceler: it cancels the selection. A winner is cancelled too unless it has
+// cancel implements canceler: it cancels the selection. A winner is canceled too unless it has
 // started: it waits if it has been requeued, and remains the winner.
 func (c *choice) cancel() bool {
 	s := c.of

@@ -11,7 +11,7 @@ import (
 // the clock: a look notes what runs, and the next look finds the note, unless another run has
 // begun meanwhile.
 //
-// # Why the same run is recognised
+// # Why the same run is recognized
 //
 // Where the scheduler knows of a run, its end and the beginning of the next are steps of the
 // scheduler, under mu. So where one request runs at a time, a note that the scheduler keeps until

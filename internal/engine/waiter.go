@@ -30,7 +30,7 @@ var pending atomic.Int64
 type waiter struct {
 	waitgraph.Wait
 	top *Frame                 // the first body, from the innermost outwards, whose thread is not idle for this wait
-	by  canceler               // of a wait that is cancelled when it is aborted
+	by  canceler               // of a wait that is canceled when it is aborted
 	err *mailbox.DeadlockError // of a wait that has been erased because it was in a circle
 
 	// Of a wait without a canceler: a posted request behind its goal may close a circle later.
@@ -49,7 +49,7 @@ var waiterPool = sync.Pool{New: func() any { return new(waiter) }}
 type canceler interface {
 	// cancel is called with graph held. It reports false if it is too late.
 	cancel() bool
-	// abort tells the caller why it has been cancelled.
+	// abort tells the caller why it has been canceled.
 	abort(err error)
 }
 
@@ -66,7 +66,7 @@ func (r *Request) abort(err error) {
 
 // enter draws the wait of the body f for the goal, until leave. If that closes a circle, enter
 // erases the wait and returns an error that names the circle. By, if it is not nil, has been
-// cancelled then; if it cannot be cancelled, the wait is over soon, and stays. A body that waits at
+// canceled then; if it cannot be canceled, the wait is over soon, and stays. A body that waits at
 // several objects at once, for the first that runs its request, enters a Join of these requests.
 //
 // A goal that was posted may close a circle later: it is requeued to another object, which waits
@@ -162,7 +162,7 @@ func (w *waiter) erase() {
 }
 
 // breaks erases w, which is in the circle, and returns an error that names the circle. It returns
-// nil if there is no circle, or if by cannot be cancelled, as its request is about to run. The
+// nil if there is no circle, or if by cannot be canceled, as its request is about to run. The
 // caller holds graph.
 func (w *waiter) breaks(circle []waitgraph.Link) error {
 	if circle == nil || w.by != nil && !w.by.cancel() {

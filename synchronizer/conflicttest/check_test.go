@@ -75,7 +75,7 @@ func TestRightTablesAreRight(t *testing.T) {
 	t.Run("nothing at once", func(t *testing.T) {
 		conflicttest.Check(t, accounts, guards.NewExclusive(accounts.Operations()...), accountStates)
 	})
-	t.Run("what is synchronised by itself", func(t *testing.T) {
+	t.Run("what is synchronized by itself", func(t *testing.T) {
 		checkVaults(t, vaults.Conflicts().Compatible(put, put, add, take, amount).Compatible(add, add, amount))
 	})
 	t.Run("a request that opens the guard of one beside it", func(t *testing.T) {

@@ -14,9 +14,9 @@ func check(story []event, n int) error {
 	var eats [seats]bool
 	var meals [seats]int
 	for _, e := range story {
-		for _, neighbour := range []int{next(e.who), (e.who + seats - 1) % seats} {
-			if e.eats && eats[neighbour] {
-				return fmt.Errorf("philosopher %d eats beside philosopher %d", e.who, neighbour)
+		for _, neighbor := range []int{next(e.who), (e.who + seats - 1) % seats} {
+			if e.eats && eats[neighbor] {
+				return fmt.Errorf("philosopher %d eats beside philosopher %d", e.who, neighbor)
 			}
 		}
 		if eats[e.who] = e.eats; e.eats {

@@ -1,6 +1,6 @@
 // Philosophers: five sit around a table, with one fork between any two of them; they
 // think, and now and then one gets hungry, and eats with the forks at his left and at
-// his right. No two neighbours may eat at the same time, and nobody may starve. (E. W.
+// his right. No two neighbors may eat at the same time, and nobody may starve. (E. W.
 // Dijkstra, "Hierarchical Ordering of Sequential Processes", 1971.)
 //
 //	go run ./examples/classics/philosophers
@@ -12,7 +12,7 @@
 //   - Starvation: the two beside him eat by turns, so that never both of his forks are
 //     free. Here they stand in one line, and only its head is asked: HeadOfLine. The
 //     price is that somebody may wait although his forks are free.
-//   - A lost wake-up: who puts down a fork forgets to tell his neighbour, or tells him
+//   - A lost wake-up: who puts down a fork forgets to tell his neighbor, or tells him
 //     before he listens. Here nobody tells anybody: guards are asked again.
 package main
 
@@ -103,7 +103,7 @@ func run(ctx context.Context, out io.Writer, n int, options ...activeobject.Opti
 			return fmt.Errorf("fork %d was used %d times, instead of %d", i, times, 2*n)
 		}
 	}
-	_, err = fmt.Fprintf(out, "Each of %d philosophers has eaten %d times, and never two neighbours at once.\n", seats, n)
+	_, err = fmt.Fprintf(out, "Each of %d philosophers has eaten %d times, and never two neighbors at once.\n", seats, n)
 	return err
 }
 

@@ -11,7 +11,7 @@ import (
 func TestMain(m *testing.M) { objecttest.Main(m) }
 
 func TestPhilosophers(t *testing.T) {
-	rehearsal.Of(t, run, 1000, "Each of 5 philosophers has eaten 1000 times, and never two neighbours at once.\n")
+	rehearsal.Of(t, run, 1000, "Each of 5 philosophers has eaten 1000 times, and never two neighbors at once.\n")
 }
 
 // Without HeadOfLine the two could eat by turns, and he would starve.
@@ -40,7 +40,7 @@ func TestNobodyStarvesBetweenTwoWhoEatByTurns(t *testing.T) {
 
 func TestCheckFinds(t *testing.T) {
 	for name, story := range map[string][]event{
-		"two neighbours who eat":       {{0, true}, {1, true}, {0, false}, {1, false}},
+		"two neighbors who eat":        {{0, true}, {1, true}, {0, false}, {1, false}},
 		"the last beside the first":    {{0, true}, {4, true}, {0, false}, {4, false}},
 		"somebody who has not eaten":   {{0, true}, {0, false}, {2, true}, {2, false}},
 		"somebody who eats on":         {{0, true}, {2, true}, {0, false}},
