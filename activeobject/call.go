@@ -15,7 +15,7 @@ import (
 // Future is the result of a request that was sent: there already, or to come.
 type Future[R any] = actor.Future[R]
 
-// Ticket is a Future for one: its result is handed out once.
+// Ticket is a Future that is awaited once.
 type Ticket[R any] = actor.Ticket[R]
 
 // Call runs the operation at the object and returns its result. An entry waits

@@ -12,7 +12,7 @@ import (
 // before the options of New. Use it for what a program wants of every object: Interceptors,
 // Counters, a Watchdog. Defaults that an earlier call has given remain.
 //
-// An option that makes no sense for an object, such as a Name, which only one can have, fails its New.
+// An option that makes no sense for an object, such as a Name, which only one could have, fails its New.
 func Defaults(system *actor.System, options ...Option) {
 	d := defaultsOf(system)
 	for {
@@ -48,6 +48,9 @@ func (t *Type[T]) settingsIn(system *actor.System, version *[]Option) objectSett
 		s := t.defaults
 		for _, o := range *version {
 			o(&s)
+		}
+		if s.ordered = false; s.name != "" { // ordered is for orders that New is given
+			wrong("Name", "is a default of the system, and only one object could have it: pass it to New")(&s)
 		}
 		return &s
 	}).(*objectSettings)

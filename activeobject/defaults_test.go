@@ -52,8 +52,16 @@ func TestDefaultsOfASystemComeAfterThoseOfTheTypeAndBeforeTheOptionsOfAnObject(t
 	require.Equal(t, 3, of(activeobject.Bound(3, activeobject.Refuse)))
 	activeobject.Defaults(s, activeobject.Bound(4, activeobject.Refuse))
 	require.Equal(t, 4, of(), "and not what an earlier object had")
+	activeobject.Defaults(s, activeobject.ByPriority())
+	of()
+	_, err := semaphore.New(s, 1)
+	require.NoError(t, err, "an object with an order of its own")
+	named := newSystem(t)
+	activeobject.Defaults(named, activeobject.Name("one"))
+	_, err = activeobject.New(named, ts.Type, &dam{})
+	require.ErrorContains(t, err, "Name is a default of the system")
 	activeobject.Defaults(s, activeobject.Dispatcher(nil))
-	_, err := activeobject.New(s, ts.Type, &dam{})
+	_, err = activeobject.New(s, ts.Type, &dam{})
 	var wrong *activeobject.OptionError
 	require.ErrorAs(t, err, &wrong)
 }
@@ -82,12 +90,12 @@ func TestTheNameOfAClosedObjectIsFree(t *testing.T) {
 			o := newObject(t, s, ts.Type, &dam{level: 1}, activeobject.Name("again"))
 			_, err := ts.drain.Call(background, o, nil)
 			require.NoError(t, err)
-			require.NoError(t, o.Close(background))
-			require.NoError(t, o.Close(background), "once more")
+			require.NoError(t, o.CloseActor(background))
+			require.NoError(t, o.CloseActor(background), "once more")
 		}
 		o := newObject(t, s, ts.Type, &dam{}, activeobject.Name("again"))
 		o.Stop()
-		require.NoError(t, o.Close(background))
+		require.NoError(t, o.CloseActor(background))
 		newObject(t, s, ts.Type, &dam{}, activeobject.Name("again"))
 	})
 }

@@ -108,7 +108,7 @@ func TestAWaitingRequestOfAFamilyIsExplainedWithItsKey(t *testing.T) {
 			keys = append(keys, w.Operation+"["+w.Key+"]")
 		}
 		require.ElementsMatch(t, []string{"stop[3]", "stop[5]", "until[]"}, keys)
-		require.Contains(t, o.Explain().String(), "  waiting  stop[5] (no. 1 in its queue")
+		require.Contains(t, o.Explain().String(), "  waiting  stop[5] (no. ")
 		cancel()
 		require.ErrorIs(t, soon(t, s.system, until).err, context.Canceled)
 

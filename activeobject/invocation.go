@@ -58,10 +58,6 @@ func (i *invocation[T, A, R]) answer(ctx context.Context, o *objectHeader, l req
 	if !ok {
 		return false
 	}
-	if l.invoke.Try {
-		o.tryLater(ctx, &invocation[T, A, R]{op: op, arg: arg}, l)
-		return true
-	}
 	s, returned := callState{requestMessage: l}, false
 	defer func() { s.answered(&op.info, o, returned) }()
 	r, c, err := start(op, ctx, o.box.Host().(*host[T]).object(), arg, answering, &s)

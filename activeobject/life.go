@@ -211,13 +211,9 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 
 // Close ends the object gently: it takes no more requests; waiting requests are served
 // until none of them can start, and the rest fails with an error that matches
-// ErrStopped. It returns nil when the last body has returned and the name of the object is
-// free. If ctx ends before, the
+// ErrStopped. It returns nil when the last body has returned. If ctx ends before, the
 // object is stopped at once, as by Stop, and Close returns the context's error while
-// bodies may still run. Closing a stopped object waits for its end.
-//
-// Called from a body, with its context, Close does not wait for the name: the actor of the
-// object ends after its children, and the body may be one of theirs.
+// bodies may still run. Closing a stopped object waits for its last body.
 //
 // A body that closes an object which waits for the body, such as its own, would wait for
 // itself: Close fails with *DeadlockError then, and nothing is done. (An object that is restarted
@@ -226,7 +222,7 @@ func (o *Object[T]) SpawnNamed(props *actor.Props, name string) (*actor.PID, err
 func (o *Object[T]) Close(ctx context.Context) error {
 	err := o.box.AwaitEnd(ctx, o.Retire)
 	if err == nil {
-		return o.awaitActor(ctx)
+		return nil
 	}
 	if _, circle := err.(*mailbox.DeadlockError); !circle {
 		o.Stop()
@@ -234,11 +230,18 @@ func (o *Object[T]) Close(ctx context.Context) error {
 	return err
 }
 
-// awaitActor waits for the end of the object's actor, which has been told to end, if there is one
-// and the caller is no body.
-func (o *Object[T]) awaitActor(ctx context.Context) error {
+// CloseActor is Close, and then waits for the end of the object's actor: its children have ended
+// by then, its watchers have been told, and its name is free. If ctx ends before, it returns the
+// context's error.
+//
+// The actor cannot end before its children, nor while a strategy decides about it: those must not
+// call CloseActor, nor a body that they wait for. For them there is Close.
+func (o *Object[T]) CloseActor(ctx context.Context) error {
+	if err := o.Close(ctx); err != nil {
+		return err
+	}
 	ident := o.identity.Load()
-	if ident == nil || engine.ChainOf(ctx) != nil {
+	if ident == nil {
 		return nil
 	}
 	ident.mu.Lock()
@@ -253,6 +256,11 @@ func (o *Object[T]) awaitActor(ctx context.Context) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+		return nil
+	default:
 		return ctx.Err()
 	}
 }

@@ -87,32 +87,6 @@ func (s *callState) answered(op *operationInfo, o *objectHeader, returned bool) 
 	o.answered(s.requestMessage, s.result, s.err)
 }
 
-// tryLater has a worker make the Try that came by the message, as it may wait for what runs.
-func (o *objectHeader) tryLater(ctx context.Context, in typed, l requestMessage) {
-	o.config.system.Workers().Dispatch(&messageTry{ctx, turn{in, in.info(), o}, l})
-}
-
-// messageTry is a Try that came by message.
-type messageTry struct {
-	ctx context.Context
-	turn
-	message requestMessage
-}
-
-// Run implements engine.Task.
-func (t *messageTry) Run() {
-	var result any
-	var err error = &mailbox.ExitError{Object: t.o.Name(), Operation: t.op.name} // if a body does not return
-	defer func() { t.o.answered(t.message, result, err) }()
-	r, ran := new(request), engine.Turns{}
-	r.create(t.in, reflect.New(t.op.result).Interface())
-	r.o = t.o
-	if w, q := r.enter(t.ctx, t.op, attempting, &ran, nil); q != nil {
-		r.forward(t.ctx, w, q, attempting, &ran, nil)
-	}
-	result, err = r.result(), r.pending.Err
-}
-
 // addressed returns the PID of an object that has received a message, and so has one.
 func (o *objectHeader) addressed() *actor.PID {
 	ident := o.identity.Load()

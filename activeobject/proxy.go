@@ -19,7 +19,8 @@ type Proxy[A, R any] interface {
 	Call(ctx context.Context, arg A) (R, error)
 	// Do is Call for the error alone.
 	Do(ctx context.Context, arg A) error
-	// Try refuses to wait, with an error that matches ErrRefused.
+	// Try refuses to wait, with an error that matches ErrRefused. A proxy of a PID cannot: its Try
+	// fails with *ArgumentError, and nothing has been sent.
 	Try(ctx context.Context, arg A) (R, error)
 	// Send returns the future of the result.
 	Send(ctx context.Context, arg A) Future[R]
@@ -144,17 +145,16 @@ func (p *remote[A, R]) Do(ctx context.Context, arg A) error {
 }
 
 // Try implements Proxy.
-func (p *remote[A, R]) Try(ctx context.Context, arg A) (R, error) {
-	return p.request(ctx, &actor.Invoke{Operation: p.operation, Argument: arg, Try: true}).Await(ctx)
-}
+func (p *remote[A, R]) Try(context.Context, A) (none R, err error) { return none, errTryByMessage }
+
+// errTryByMessage is the error of a Try at a PID. A message waits at least in a mailbox, and nothing
+// there decides at once.
+var errTryByMessage = &ArgumentError{Call: "Try", Argument: "proxy", Problem: "is that of a PID, where every request waits for its turn: use At, or a Call with a deadline"}
 
 // Send implements Proxy.
 func (p *remote[A, R]) Send(ctx context.Context, arg A) Future[R] {
-	return p.request(ctx, &actor.Invoke{Operation: p.operation, Argument: arg})
-}
-
-func (p *remote[A, R]) request(ctx context.Context, m *actor.Invoke) Future[R] {
-	return actor.ResultOf[R](p.system.Request(ctx, p.pid, m), p.pid, m.Operation)
+	m := &actor.Invoke{Operation: p.operation, Argument: arg}
+	return actor.ResultOf[R](p.system.Request(ctx, p.pid, m), p.pid, p.operation)
 }
 
 // Tell implements Proxy.
@@ -179,8 +179,8 @@ func tellTo(ctx context.Context, system *actor.System, pid *actor.PID, message a
 
 // ActorAt returns a client proxy of a protoactor actor that is no object: an argument is sent to
 // it as the message, and the first reply is the result. A reply that is an *actor.Reply gives the result
-// and the error. If the reply is no R, the request fails with *actor.ResultError. Try is like Call,
-// as such an actor does not refuse to wait; all else is as for To.
+// and the error. If the reply is no R, the request fails with *actor.ResultError. All else is
+// as for To.
 func ActorAt[A, R any](system *actor.System, pid *actor.PID) Proxy[A, R] {
 	return &plainActor[A, R]{system, pid}
 }
@@ -203,7 +203,7 @@ func (p *plainActor[A, R]) Do(ctx context.Context, arg A) error {
 }
 
 // Try implements Proxy.
-func (p *plainActor[A, R]) Try(ctx context.Context, arg A) (R, error) { return p.Call(ctx, arg) }
+func (p *plainActor[A, R]) Try(context.Context, A) (none R, err error) { return none, errTryByMessage }
 
 // Send implements Proxy.
 func (p *plainActor[A, R]) Send(ctx context.Context, arg A) Future[R] {

@@ -29,7 +29,12 @@ func TestAProxyDoesWhatTheOperationDoes(t *testing.T) {
 			for name, drain := range proxies(s, entry, o) {
 				runs := ts.ran(o)
 				_, err := drain.Try(background, nil)
-				require.ErrorIs(t, err, activeobject.ErrRefused, name)
+				if name == "bound" {
+					require.ErrorIs(t, err, activeobject.ErrRefused)
+				} else {
+					var wrong *activeobject.ArgumentError
+					require.ErrorAs(t, err, &wrong, name)
+				}
 				waits := async(func() (int, error) { return drain.Call(background, nil) })
 				waiting(t, o, entry, 1)
 				sent := drain.Send(background, nil)
@@ -43,14 +48,10 @@ func TestAProxyDoesWhatTheOperationDoes(t *testing.T) {
 				require.NoError(t, proxies(s, ts.fill, o)[name].Do(background, 2))
 				require.Equal(t, outcome[int]{runs + 1, nil}, soon(t, s.system, waits), name)
 				require.Equal(t, outcome[int]{runs + 2, nil}, soon(t, s.system, awaiting(background, sent)), name)
-				require.NoError(t, proxies(s, ts.fill, o)[name].Do(background, 1))
-				n, err := drain.Try(background, nil)
+				require.NoError(t, proxies(s, ts.fill, o)[name].Tell(background, 1))
+				n, err := drain.Call(background, nil)
 				require.NoError(t, err, name)
 				require.Equal(t, runs+3, n, name)
-				require.NoError(t, proxies(s, ts.fill, o)[name].Tell(background, 1))
-				n, err = drain.Call(background, nil)
-				require.NoError(t, err, name)
-				require.Equal(t, runs+4, n, name)
 				require.ErrorIs(t, drain.Tell(ctx, nil), context.Canceled, name)
 			}
 		}
@@ -88,8 +89,6 @@ func TestAProxyOfAPIDFailsWithTypedErrors(t *testing.T) {
 		var message *activeobject.MessageError
 		require.ErrorAs(t, missing.To(s.system, o.PID()).Do(background, nil), &message)
 		require.ErrorAs(t, activeobject.OperationAt[string, int](s.system, o.PID(), "fill").Do(background, "much"), &message)
-		_, err := activeobject.OperationAt[string, int](s.system, o.PID(), "fill").Try(background, "much")
-		require.ErrorAs(t, err, &message)
 		for how, drain := range map[string]func() error{
 			"call": func() error {
 				_, err := activeobject.OperationAt[None, string](s.system, o.PID(), "drain").Call(background, nil)
@@ -97,10 +96,6 @@ func TestAProxyOfAPIDFailsWithTypedErrors(t *testing.T) {
 			},
 			"send": func() error {
 				_, err := activeobject.OperationAt[None, string](s.system, o.PID(), "drain").Send(background, nil).Await(background)
-				return err
-			},
-			"try": func() error {
-				_, err := activeobject.OperationAt[None, string](s.system, o.PID(), "drain").Try(background, nil)
 				return err
 			},
 		} {
@@ -112,37 +107,8 @@ func TestAProxyOfAPIDFailsWithTypedErrors(t *testing.T) {
 		var dead *actor.DeadLetterError
 		require.ErrorAs(t, ts.fill.To(s.system, nil).Do(background, 1), &dead)
 		require.ErrorAs(t, ts.fill.To(s.system, nil).Tell(background, 1), &dead)
-		require.NoError(t, o.Close(background))
+		require.NoError(t, o.CloseActor(background))
 		require.ErrorAs(t, ts.fill.To(s.system, o.PID()).Do(background, 1), &dead)
-	})
-}
-
-// A Try by message waits for a body that runs, and for nothing else; its body runs once or not at all.
-func TestATryByMessageHoldsUpNoOtherMessage(t *testing.T) {
-	ts := newTanks()
-	everywhere(t, func(t *testing.T, s *scene) {
-		o := newObject(t, s, ts.Type, &dam{level: 1})
-		release := braked(t, s, o, ts.hold)
-		tries := make(chan outcome[int], 4)
-		for range cap(tries) {
-			go func() {
-				n, err := ts.drain.To(s.system, o.PID()).Try(background, nil)
-				tries <- outcome[int]{n, err}
-			}()
-		}
-		sent := ts.fill.To(s.system, o.PID()).Send(background, 1) // by the mailbox that the tries came by
-		waiting(t, o, ts.fill, 1)
-		release()
-		ran := 0
-		for range cap(tries) {
-			if c := soon(t, s.system, tries); c.err == nil {
-				ran++
-			} else {
-				require.ErrorIs(t, c.err, activeobject.ErrRefused)
-			}
-		}
-		require.NoError(t, soon(t, s.system, awaiting(background, sent)).err)
-		require.Equal(t, ran, ts.ran(o))
 	})
 }
 
@@ -164,9 +130,9 @@ func TestAProxyOfAPlainActorSendsTheArgumentItself(t *testing.T) {
 	n, err = double.Send(background, 4).Await(background)
 	require.NoError(t, err)
 	require.Equal(t, 8, n)
-	n, err = double.Try(background, 5)
-	require.NoError(t, err)
-	require.Equal(t, 10, n)
+	_, err = double.Try(background, 5)
+	var wrong *activeobject.ArgumentError
+	require.ErrorAs(t, err, &wrong)
 	require.NoError(t, double.Tell(background, 1))
 	require.ErrorIs(t, activeobject.ActorAt[string, int](s, pid).Do(background, "x"), fail)
 	var result *actor.ResultError

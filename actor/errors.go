@@ -10,8 +10,8 @@ import (
 // ErrClosed is returned by a system that has been closed, and for its objects.
 var ErrClosed = errors.New("sluice: system is closed")
 
-// ErrAwaited is the error of Await if the result of the Ticket has been handed out, or another
-// goroutine waits for it.
+// ErrAwaited is the error of Await if the Ticket's request had to wait and its result has been handed
+// out, or another goroutine waits for it.
 var ErrAwaited = errors.New("sluice: the ticket has been used")
 
 // NameError says that an object could not get the requested name: another actor has it, or it

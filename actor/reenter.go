@@ -40,9 +40,12 @@ func (f Future[R]) PipeTo(system *System, to *PID, message func(R, error) any) F
 // same, with the variables that it had before. Do is called before messages that wait in the
 // mailbox, and even if the actor is suspended. A PipeTo has none of these exceptions.
 //
+// A future that is never ready keeps what do refers to for ever: give the request a context that
+// ends.
+//
 // It is protoactor's ReenterAfter for the futures of this package.
 func Reenter[R any](c Context, f Future[R], do func(R, error)) {
-	ready := proto.NewFuture(c.ActorSystem(), -1) // it stays registered until f is ready, which is always so in the end
+	ready := proto.NewFuture(c.ActorSystem(), -1) // it stays registered until f is ready
 	c.ReenterAfter(ready, func(any, error) { do(outcome(f)) })
 	f.OnDone(func(R, error) { c.ActorSystem().Root.Send(ready.PID(), readiness{}) })
 }

@@ -31,9 +31,6 @@ type Invoke struct {
 	Operation string
 	// Argument is the operation's argument; nil if it takes none.
 	Argument any
-	// Try has the request refused, with an error that matches mailbox.ErrRefused, if it would
-	// have to wait: see activeobject.Operation.Try.
-	Try bool
 }
 
 // Reply is an object's answer to an Invoke.
@@ -46,7 +43,7 @@ type Reply struct {
 // actors of them, and ends them. An object belongs to its system until it is
 // stopped, whether the program still refers to it or not.
 //
-// A System that was given a protoactor system (see On) ends with Close or Shutdown, too,
+// A System that was given a protoactor system (see Actors) ends with Close or Shutdown, too,
 // and not with that one's Shutdown. Protoactor's Shutdown stops no actor and notifies none:
 // it only makes IsStopped report true.
 // Objects and their actors go on, and so do requests. Close this system first.
@@ -87,8 +84,10 @@ type Object interface {
 	Explain() mailbox.Snapshot
 	// Stats returns the counts of its operations, in the order of their declaration.
 	Stats() []mailbox.Stats
-	// Close ends the object gently, and waits until it has ended and its name is free.
+	// Close ends the object gently, and waits until its last body has returned.
 	Close(ctx context.Context) error
+	// CloseActor is Close, and waits until the name of the object is free.
+	CloseActor(ctx context.Context) error
 	// Stop ends the object and its actor; the channel is closed when the last
 	// body has returned.
 	Stop() <-chan struct{}

@@ -73,7 +73,7 @@ func (w *watcher) deliver(any) { w.ended() }
 
 // cancel implements waiter.
 func (w *watcher) cancel() {
-	w.send(&proto.Unwatch{Watcher: w.self}) // the actor may go on, in an actor system that was given to On
+	w.send(&proto.Unwatch{Watcher: w.self}) // the actor may go on, in an actor system that was given to Actors
 	w.ended()
 }
 

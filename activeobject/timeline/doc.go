@@ -12,8 +12,8 @@
 // waited for. Recording.Save writes a trace for ui.perfetto.dev instead if the file's name ends in
 // .json.
 //
-// The reasons are those of Object.Explain, taken whenever the object has settled, so none is
-// missed. An object that is recorded has no fast path, so it is slower: look at the order of things
+// The reasons are those of Object.Explain, taken whenever the object has settled: exactly those
+// that counted, and not a sample. An object that is recorded has no fast path, so it is slower: look at the order of things
 // and at waits, and measure times without. Objects that are not recorded are as fast as ever.
 //
 // Programs with a flag for it have Flag:

@@ -38,13 +38,14 @@ func (r *Recording) Panel(name string) *picture.Panel {
 
 // draw adds what happened at the object to a panel.
 func (o *object) draw(p *picture.Panel) {
+	// The recorder takes mu while the object's own is held, so drawing must not keep it.
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	events, waits, full := slices.Clone(o.events), slices.Clone(o.waits), o.full
+	o.mu.Unlock()
 	d := drawing{Panel: p, object: o, number: len(p.Objects), at: map[uint64]int{}}
 	p.Objects, p.Operations = append(p.Objects, o.name), o.operations
-	waits := o.waits
 	ended := picture.None // the last request that has
-	for n, e := range o.events {
+	for n, e := range events {
 		for len(waits) > 0 && waits[0].after <= n {
 			d.wait(waits[0])
 			waits = waits[1:]
@@ -77,7 +78,7 @@ func (o *object) draw(p *picture.Panel) {
 		d.wait(w)
 		p.Length = max(p.Length, w.at)
 	}
-	if o.full {
+	if full {
 		p.Cut = fmt.Sprintf("The recording ended after %d events.", Capacity)
 	}
 }

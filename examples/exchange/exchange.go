@@ -106,7 +106,7 @@ func (c *customer) leave(ctx context.Context, system *actor.System) error {
 	system.Actors().Root.Stop(c.pid)
 	select {
 	case <-ended:
-		return c.account.Close(ctx)
+		return c.account.CloseActor(ctx)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

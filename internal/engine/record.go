@@ -25,9 +25,12 @@ type RecordedWait struct {
 	Thread bool
 	Reason mailbox.Reason
 	// For are the arrivals of the requests that it waits for directly: those that run and that
-	// it conflicts with; else the one that comes before it.
+	// it conflicts with, the first recordedObstacles of them; else the one that comes before it.
 	For []uint64
 }
+
+// recordedObstacles is how many of the requests that one waits for are recorded: very many may run.
+const recordedObstacles = 8
 
 // Record has r told how requests wait. Its events are those of Rules.Log, and the object must
 // have no fast path (Config.NoFastPath). It is called before the first request.
@@ -56,7 +59,9 @@ func (m *Mailbox) record(to Recorder) {
 				w = RecordedWait{Op: r.Op, Arrival: r.Arrival(), Thread: r.thread() != nil, For: w.For[:0]}
 				m.because(k, r, &w.Reason)
 				for other := range k.Obstacles(kr) {
-					w.For = append(w.For, other.Arrival())
+					if w.For = append(w.For, other.Arrival()); len(w.For) == recordedObstacles {
+						break
+					}
 				}
 				wanted = yield(&w)
 			})

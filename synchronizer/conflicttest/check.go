@@ -157,7 +157,7 @@ func (c *checker[T]) prepare() error {
 		case op.Argument != reflect.TypeFor[activeobject.None]():
 			return wrong("operation %q has no generator for its argument: pass Arguments(%s, …)", op.Name, op.Name)
 		default:
-			c.arguments[op.Name] = generator{op.Argument, func(*rapid.T) any { return nil }}
+			c.arguments[op.Name] = generator{op.Argument, func(*rapid.T) any { return activeobject.None(nil) }}
 		}
 	}
 	return nil
