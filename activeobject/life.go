@@ -240,29 +240,10 @@ func (o *Object[T]) CloseActor(ctx context.Context) error {
 	if err := o.Close(ctx); err != nil {
 		return err
 	}
-	ident := o.identity.Load()
-	if ident == nil {
-		return nil
+	if o.identity.Load() == nil {
+		return nil // it has no actor
 	}
-	ident.mu.Lock()
-	pid := ident.pid
-	ident.mu.Unlock()
-	if pid == nil {
-		return nil
-	}
-	ended, stop := o.config.system.Watch(pid)
-	defer stop()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
-	select {
-	case <-ended:
-		return nil
-	default:
-		return ctx.Err()
-	}
+	return o.config.system.AwaitEnd(ctx, o.addressed())
 }
 
 // Retire implements actor.Object: it drains the object and then ends its actor, if it has one.

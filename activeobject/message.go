@@ -87,7 +87,8 @@ func (s *callState) answered(op *operationInfo, o *objectHeader, returned bool) 
 	o.answered(s.requestMessage, s.result, s.err)
 }
 
-// addressed returns the PID of an object that has received a message, and so has one.
+// addressed returns the PID of an object that has an identity; nil if it has no actor. One that has
+// received a message has one.
 func (o *objectHeader) addressed() *actor.PID {
 	ident := o.identity.Load()
 	ident.mu.Lock()

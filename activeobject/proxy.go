@@ -126,15 +126,26 @@ func OperationAt[A, R any](system *actor.System, pid *actor.PID, operation strin
 	return &remote[A, R]{system, pid, operation}
 }
 
-// remote is the client proxy of an operation at a PID.
+// remote is the client proxy of an operation at a PID, or, without one, of an actor that is no object.
 type remote[A, R any] struct {
 	system    *actor.System
 	pid       *actor.PID
 	operation string
 }
 
+// message returns what is sent.
+func (p *remote[A, R]) message(arg A) any {
+	if p.operation == "" {
+		return arg
+	}
+	return &actor.Invoke{Operation: p.operation, Argument: arg}
+}
+
 // Call implements Proxy.
 func (p *remote[A, R]) Call(ctx context.Context, arg A) (R, error) {
+	if p.operation == "" {
+		return p.Send(ctx, arg).Await(ctx)
+	}
 	return actor.Ask[R](ctx, p.system, p.pid, p.operation, arg)
 }
 
@@ -153,28 +164,27 @@ var errTryByMessage = &ArgumentError{Call: "Try", Argument: "proxy", Problem: "i
 
 // Send implements Proxy.
 func (p *remote[A, R]) Send(ctx context.Context, arg A) Future[R] {
-	m := &actor.Invoke{Operation: p.operation, Argument: arg}
-	return actor.ResultOf[R](p.system.Request(ctx, p.pid, m), p.pid, p.operation)
+	return actor.ResultOf[R](p.system.Request(ctx, p.pid, p.message(arg)), p.pid, p.operation)
 }
 
 // Tell implements Proxy.
 func (p *remote[A, R]) Tell(ctx context.Context, arg A) error {
-	return tellTo(ctx, p.system, p.pid, &actor.Invoke{Operation: p.operation, Argument: arg})
-}
-
-// String returns the addresses of object and operation.
-func (p *remote[A, R]) String() string { return p.pid.String() + "." + p.operation }
-
-// tellTo sends a message without a sender.
-func tellTo(ctx context.Context, system *actor.System, pid *actor.PID, message any) error {
 	switch err := ctx.Err(); {
 	case err != nil:
 		return err
-	case pid == nil:
+	case p.pid == nil:
 		return &actor.DeadLetterError{}
 	}
-	system.Tell(pid, message)
+	p.system.Tell(p.pid, p.message(arg))
 	return nil
+}
+
+// String returns the address, and the operation if there is one.
+func (p *remote[A, R]) String() string {
+	if p.operation == "" {
+		return p.pid.String()
+	}
+	return p.pid.String() + "." + p.operation
 }
 
 // ActorAt returns a client proxy of a protoactor actor that is no object: an argument is sent to
@@ -182,38 +192,5 @@ func tellTo(ctx context.Context, system *actor.System, pid *actor.PID, message a
 // and the error. If the reply is no R, the request fails with *actor.ResultError. All else is
 // as for To.
 func ActorAt[A, R any](system *actor.System, pid *actor.PID) Proxy[A, R] {
-	return &plainActor[A, R]{system, pid}
+	return &remote[A, R]{system: system, pid: pid}
 }
-
-// plainActor is the client proxy of an actor that is no object.
-type plainActor[A, R any] struct {
-	system *actor.System
-	pid    *actor.PID
-}
-
-// Call implements Proxy.
-func (p *plainActor[A, R]) Call(ctx context.Context, arg A) (R, error) {
-	return p.Send(ctx, arg).Await(ctx)
-}
-
-// Do implements Proxy.
-func (p *plainActor[A, R]) Do(ctx context.Context, arg A) error {
-	_, err := p.Call(ctx, arg)
-	return err
-}
-
-// Try implements Proxy.
-func (p *plainActor[A, R]) Try(context.Context, A) (none R, err error) { return none, errTryByMessage }
-
-// Send implements Proxy.
-func (p *plainActor[A, R]) Send(ctx context.Context, arg A) Future[R] {
-	return actor.ResultOf[R](p.system.Request(ctx, p.pid, arg), p.pid, "")
-}
-
-// Tell implements Proxy.
-func (p *plainActor[A, R]) Tell(ctx context.Context, arg A) error {
-	return tellTo(ctx, p.system, p.pid, arg)
-}
-
-// String returns the address of the actor.
-func (p *plainActor[A, R]) String() string { return p.pid.String() }

@@ -1,6 +1,10 @@
 package actor
 
-import proto "github.com/asynkron/protoactor-go/actor"
+import (
+	"context"
+
+	proto "github.com/asynkron/protoactor-go/actor"
+)
 
 // Watch returns a channel that is closed when the actor has ended. Use it to take something back
 // that is held for an actor, when that has ended.
@@ -15,6 +19,14 @@ func (s *System) Watch(pid *PID) (ended <-chan struct{}, stop func()) {
 	c := make(chan struct{})
 	unregister := s.watch(pid, func() { close(c) })
 	return c, func() { unregister() }
+}
+
+// AwaitEnd waits until the actor has ended, as a Watch of it tells. If ctx ends first, it returns
+// the context's error.
+func (s *System) AwaitEnd(ctx context.Context, pid *PID) error {
+	ended, stop := s.Watch(pid)
+	defer stop()
+	return await(ctx, ended)
 }
 
 // AfterEnd has f called, on a goroutine of its own, when the channel of a Watch of the actor would

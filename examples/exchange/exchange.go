@@ -101,15 +101,11 @@ func (c *customer) leave(ctx context.Context, system *actor.System) error {
 	if err := activeobject.ActorAt[finish, activeobject.None](system, c.pid).Do(ctx, finish{}); err != nil {
 		return err
 	}
-	ended, stop := system.Watch(c.pid)
-	defer stop()
-	system.Actors().Root.Stop(c.pid)
-	select {
-	case <-ended:
-		return c.account.CloseActor(ctx)
-	case <-ctx.Done():
-		return ctx.Err()
+	system.Stop(c.pid)
+	if err := system.AwaitEnd(ctx, c.pid); err != nil {
+		return err
 	}
+	return c.account.CloseActor(ctx)
 }
 
 func (e *Exchange) customer(name string) (customer, error) {
