@@ -35,7 +35,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	w := o.box.Word.Load()
 	switch {
 	case w&^word.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
-	case w.Has(word.Shared) && o.config.typ == op.info.typ && ctx.Err() == nil && o.box.Admit(op.info.index):
+	case w.Has(word.Shared) && o.config.typ == op.info.alone && ctx.Err() == nil && o.box.Admit(op.info.index):
 		w = word.Never
 	default:
 		r, _, err = enter(op, ctx, o, arg, calling, nil)
@@ -380,6 +380,8 @@ func (op *operationInfo) take(ctx context.Context, o *objectHeader, how callMode
 	switch {
 	case o.config.typ != op.typ:
 		return 0, false, op.foreign(o)
+	case op.typ.transactional && engine.TransactionOf(ctx) != nil:
+		return 0, false, nil
 	case how == calling && o.box.Word.Load().Has(word.Shared) && o.box.Admit(op.index):
 		return word.Never, true, nil
 	case o.config.filters != nil || !op.leafed || op.looks&guards.AtWaiting != 0 || op.needsSlowPath(o, how) || !engine.Tamed(ctx):

@@ -72,8 +72,11 @@ func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 // footprint returns what an invocation takes up of the scopes of the object's
 // conflict table; nil if it needs none. If a key or an interval cannot be found out the error
 // is a *KeyError.
-func (op *operationInfo) footprint(o *objectHeader, in typed) (c *mailbox.Claim, err error) {
+func (op *operationInfo) footprint(o *objectHeader, in typed, t *engine.Transaction) (c *mailbox.Claim, err error) {
 	if !o.config.footprints || !o.config.engine.Rules.Scoped(op.index) {
+		return nil, nil
+	}
+	if t == nil && !o.config.needsClaim(op.index) {
 		return nil, nil
 	}
 	returned := false
@@ -83,6 +86,9 @@ func (op *operationInfo) footprint(o *objectHeader, in typed) (c *mailbox.Claim,
 		}
 	}()
 	c = &mailbox.Claim{}
+	if t != nil && o.config.typ.transactional {
+		c.Transaction = t.At(&o.box)
+	}
 	if table := &o.config.engine.Rules.Conflicts; table.Narrowed(op.index) {
 		scopes := table.Scopes()
 		c.Extents = make([]guards.Extent, len(scopes))
@@ -96,6 +102,12 @@ func (op *operationInfo) footprint(o *objectHeader, in typed) (c *mailbox.Claim,
 	}
 	returned = true
 	return c, err
+}
+
+// needsClaim reports whether requests of the operation that belong to no transaction have a claim.
+func (c *objectConfig) needsClaim(op int) bool {
+	rules := c.engine.Rules
+	return rules.Reentrant || rules.Conflicts.Narrowed(op)
 }
 
 // Clash implements mailbox.Clasher.

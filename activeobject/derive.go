@@ -127,7 +127,8 @@ func (op *Operation[T, A, R]) OverrideCtx(body BodyCtx[T, A, R]) *Operation[T, A
 
 func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) {
 	defer op.info.overriding(op.inherited != nil, leaf != nil || blocks != nil)()
-	op.leaf, op.blocks = leaf, blocks
+	op.leaf, op.blocks, op.undo = leaf, blocks, nil
+	op.info.undoes = false
 }
 
 // overriding locks the type for a change of the operation's body, as declaring does. It panics
@@ -283,6 +284,10 @@ func inheritOperation[S, T, A, R any](derived *Type[S], part func(*S) *T, from *
 	op.info.copy(&from.info)
 	op.forms = from.forms
 	op.keys = slices.Clip(op.keys) // what others derived from it add is theirs
+	if undo := from.undo; undo != nil {
+		op.undo = func(s *S, a A, r R) { undo(part(s), a, r) }
+		derived.transactional = true
+	}
 	if leaf := from.leaf; leaf != nil {
 		op.leaf = func(s *S, a A) (R, error) { return leaf(part(s), a) }
 	}
@@ -302,7 +307,7 @@ func (op *operationInfo) copy(from *operationInfo) {
 		index: from.index, name: from.name, kind: from.kind, guard: from.guard, looks: from.looks,
 		argument: from.argument, result: from.result, changed: from.changed, leafed: from.leafed,
 		family: from.family, keyed: from.keyed, opens: slices.Clip(from.opens),
-		headOfLine: from.headOfLine, own: from.own, bound: from.bound,
+		headOfLine: from.headOfLine, own: from.own, bound: from.bound, undoes: from.undoes,
 	}
 }
 
@@ -516,13 +521,17 @@ func (op *operationInfo) complete(index int, leaf bool, guard string, looks guar
 	if guard != "" && op.kind == mailbox.Procedure {
 		op.kind = mailbox.Entry // it waits from now on
 	}
-	op.idle = word.Idle(op.typ.tag)
-	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.typ.tag == noTag {
+	op.idle, op.alone = word.Idle(op.typ.tag), op.typ
+	if op.typ.transactional {
+		op.alone = nil
+	}
+	if !leaf || op.typ.transactional || looks&guards.AtWaiting != 0 || op.keyed || op.typ.tag == noTag {
 		// No fast path: bodies that may block are known to the scheduler, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
 		// looked at before the object is taken. (A head of line that waits closes
 		// the fast path for all, so where it is open there is none to pass.) Nor has
-		// a type without a tag, as its objects cannot be told from others by their word.
+		// a type without a tag, as its objects cannot be told from others by their word. Of
+		// objects that take part in transactions, the context is asked first.
 		op.idle = word.Never
 	}
 }

@@ -1,6 +1,9 @@
 package activeobject
 
-import "context"
+import (
+	"context"
+	"reflect"
+)
 
 // invocation is an operation with an argument.
 //
@@ -91,6 +94,7 @@ const (
 	acceptArgument             // the same for x that has come in a message; return nil if it is no argument
 	endDeclaration             // end the operation's declaration, with the number x
 	extendType                 // return the *operation of x, an *extension
+	undoBody                   // return a function that undoes what the body has done: see undone
 )
 
 func (i *invocation[T, A, R]) act(do verb, x any) any {
@@ -124,8 +128,22 @@ func (i *invocation[T, A, R]) act(do verb, x any) any {
 	case extendType:
 		e := x.(*extension[T])
 		return &inheritOperation(e.derived, e.part, op).operation
+	case undoBody:
+		u := x.(*undone)
+		return op.undoing(u.at, i.arg, u.place)
 	}
 	return nil
+}
+
+// undoing returns a function that undoes what the body has done with the argument.
+func (op *Operation[T, A, R]) undoing(at any, arg A, place any) func() {
+	state, result := stateOf[T](at), as[R](nil)
+	if p, ok := place.(*R); ok {
+		result = *p
+	} else if kept, ok := reflect.ValueOf(place).Elem().Interface().(R); ok {
+		result = kept
+	}
+	return func() { op.undo(state, arg, result) }
 }
 
 // accept returns the argument of a message.

@@ -15,6 +15,7 @@ type Operation[T, A, R any] struct {
 	operation[T]
 	leaf    Body[T, A, R]
 	blocks  BodyCtx[T, A, R]
+	undo    func(*T, A, R)     // nil if it cannot be undone
 	guarded guards.Guard[T, A] // the parts and what is inherited, once the type is sealed
 	single  func(*T, A) bool   // the guard, if it is one condition that looks at the argument
 	forms[A]

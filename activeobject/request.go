@@ -245,10 +245,14 @@ func (c *request) run(in typed, o *objectHeader, ctx context.Context) {
 		}
 	}()
 	var err error
+	c.saved(in.info(), o)
 	if o.config.around {
 		err = c.applyAround(turn{in, in.info(), o}, ctx)
 	} else {
 		err = c.apply(in, o, ctx)
+	}
+	if _, requeues := err.(*requeue); err == nil || requeues {
+		c.done(in, o)
 	}
 	c.pending.Request.Left() // if it does not return, escaped says so
 	if err == nil || !c.goesOn(&err, o) {
@@ -275,11 +279,14 @@ func (c *request) escaped(op *operationInfo, o *objectHeader, value any, stack [
 	r := &c.pending.Request
 	r.Left()
 	if value == nil {
-		o.failed(op.name, r.Arrival(), &mailbox.ExitError{Object: o.Name(), Operation: op.name})
+		err := &mailbox.ExitError{Object: o.Name(), Operation: op.name}
+		c.doomed(err)
+		o.failed(op.name, r.Arrival(), err)
 		r.Exit()
 		return
 	}
 	err := &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: stack}
+	c.doomed(err)
 	o.failed(op.name, r.Arrival(), err)
 	c.Fail(err)
 }
@@ -357,6 +364,7 @@ func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart strin
 				c.optional.filtered = nil
 			}
 			c.Fail(failed(ran, err))
+			c.rolledBack()
 			return false
 		}
 	}
@@ -379,6 +387,7 @@ func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart strin
 		c.o.box.CallHeld(ctx, r, falsePart, now)
 	}
 	returned = true
+	c.rolledBack()
 	if c.optional != nil {
 		c.optional.filtered.done(c.pending.Err)
 	}
@@ -406,6 +415,7 @@ func (c *request) post(ctx context.Context, falsePart string, how callMode, now 
 		s.post(false)
 		c.filtered().done(err)
 		c.pending.Err = err
+		c.rolledBack()
 		return false
 	}
 	return true
@@ -440,7 +450,10 @@ func (c *request) fit(ctx context.Context, op *operationInfo, held bool) error {
 				return err
 			}
 		}
-		if r.Claim, err = op.footprint(c.o, c.in); err != nil {
+		if err = op.join(ctx, c.o, r); err != nil {
+			return err
+		}
+		if r.Claim, err = op.footprint(c.o, c.in, r.Transaction()); err != nil {
 			return err
 		}
 		found = true
@@ -461,6 +474,7 @@ func (c *request) enterChain(ctx context.Context, op *operationInfo) {
 // goroutine is ending.
 func (c *request) forsake() {
 	c.pending.Request.Forsake()
+	c.pending.Request.LeaveTransaction()
 	c.filtered().done(&mailbox.ExitError{Object: c.o.Name(), Operation: c.in.info().name})
 }
 

@@ -165,7 +165,11 @@ func (c *request) applyRequeue(t turn, how Requeuing, from *objectHeader) (err e
 			return err
 		}
 	}
-	if l.Claim, err = t.op.footprint(t.o, t.in); err != nil {
+	r := &c.pending.Request
+	if err = t.op.join(r.Context(), t.o, r); err != nil {
+		return err
+	}
+	if l.Claim, err = t.op.footprint(t.o, t.in, r.Transaction()); err != nil {
 		return err
 	}
 	l.Keep, l.Commit = how&KeepPlace != 0, how&Commit != 0
@@ -360,6 +364,7 @@ func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns,
 	o, r, now := c.o, &c.pending.Request, engine.Now()
 	c.prepare(c.in.info(), how, now)
 	c.charge(ctx, how)
+	r.Prepare(ctx, now)
 	r.Op = l.Op // the body that ran last
 	r.Ran(*ran)
 	given := false
@@ -391,6 +396,7 @@ func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns,
 		}()
 		o.box.CallOn(ctx, r, l, now)
 		returned = true
+		c.rolledBack()
 		c.filtered().done(c.pending.Err)
 	}
 	return false

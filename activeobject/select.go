@@ -343,9 +343,13 @@ func (c *choice) add(ctx context.Context, s *engine.Selection, now time.Duration
 		req.Key, err = c.op.keyFor(c.o, c.in)
 	}
 	if err == nil {
-		req.Claim, err = c.op.footprint(c.o, c.in)
+		err = c.op.join(ctx, c.o, req)
+	}
+	if err == nil {
+		req.Claim, err = c.op.footprint(c.o, c.in, req.Transaction())
 	}
 	if err != nil {
+		req.LeaveTransaction()
 		c.ended(err)
 		c.c = nil
 		c.f.done(err)
@@ -369,6 +373,7 @@ func (c *choice) finish(chosen bool, why error, watched bool) {
 		why = r.pending.Err
 		c.ended(why)
 	}
+	r.pending.Request.LeaveTransaction()
 	r.filtered().done(why) // at other objects, too, that it has been requeued to
 	if c.f = nil; watched {
 		c.c = nil
@@ -379,6 +384,7 @@ func (c *choice) finish(chosen bool, why error, watched bool) {
 
 // forsake leaves the record to what may still have it.
 func (c *choice) forsake() {
+	c.c.pending.Request.LeaveTransaction()
 	c.c.filtered().done(&mailbox.ExitError{Object: c.o.Name(), Operation: c.op.name})
 	c.f, c.c = nil, nil
 }

@@ -48,6 +48,8 @@ type typeInfo struct {
 	mu     sync.Mutex
 	sealed bool             // the declaration has ended
 	all    []*operationInfo // the operations, from then on
+
+	transactions
 }
 
 // operation is what a type knows of an operation without its argument and result.
@@ -67,9 +69,10 @@ type operationInfo struct {
 	idle, mark word.Word // what the fast path compares and swaps
 
 	typ       *typeInfo
-	self      any    // the *operation[T]
-	prototype typed  // an invocation without an argument
-	handedTo  string // the derived type to which In has handed it on
+	alone     *typeInfo // the same; nil if requests may belong to transactions, so that the context has to be asked
+	self      any       // the *operation[T]
+	prototype typed     // an invocation without an argument
+	handedTo  string    // the derived type to which In has handed it on
 
 	index     int
 	name      string
@@ -87,6 +90,7 @@ type operationInfo struct {
 	opens      []string // what families it can open some keys of; which ones, is in forms
 	headOfLine bool
 	own        bool // a leaf that runs on its own caller's goroutine only
+	undoes     bool // it can be undone: see Operation.Undo
 	bound      mailbox.Bound
 
 	pools pools
@@ -256,7 +260,7 @@ func (t *Type[T]) seal() {
 		declared = append(declared, op.info.rule())
 		names = append(names, op.info.name)
 	}
-	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.NewExclusive(names...)}
+	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.NewExclusive(names...), Transactional: t.transactional, Commuting: t.commutes}
 }
 
 // rule returns what the scheduler knows of the operation.
@@ -394,7 +398,7 @@ func (t *Type[T]) newConfig(system *actor.System, s *objectSettings) *objectConf
 	if s.audit != nil {
 		c.audit, c.engine.NoFastPath = s.audit, true
 	}
-	c.footprints = rules.Reentrant || len(rules.Conflicts.Scopes()) > 0
+	c.footprints = rules.Reentrant || rules.Transactional || len(rules.Conflicts.Scopes()) > 0
 	c.fits = c.filters != nil || c.footprints
 	c.around = c.filters != nil || c.audit != nil
 	switch s.thread {

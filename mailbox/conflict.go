@@ -15,6 +15,9 @@ type Claim struct {
 	// Outer are those of requests that run at the object and wait for this one, if the
 	// rules allow that: it conflicts with none of them, and passes all that wait (R10).
 	Outer []*Claim
+	// Transaction is the transaction that the request belongs to; nil of most. The rules must be
+	// Transactional then.
+	Transaction *Transaction
 
 	runs  bool
 	spans []node[interval] // its places in the index of what runs, by scope
@@ -32,7 +35,15 @@ type Clasher interface {
 // conflict reports whether r, which waits, conflicts with another request, which waits or runs
 // (R1). If a predicate fails, so has r, and it reports true.
 func (s *Scheduler) conflict(r, other *Request, how knowledge) bool {
-	if !s.queues[r.Op].row.Has(other.Op) || r.Claim != nil && other.Claim != nil && slices.Contains(r.Claim.Outer, other.Claim) {
+	switch own := r.Claim; {
+	case own == nil || other.Claim == nil:
+	case slices.Contains(own.Outer, other.Claim), other.state == StateRetained && own.Transaction == other.Claim.Transaction:
+		return false
+	}
+	switch {
+	case s.apart(r, other):
+		return true
+	case !s.queues[r.Op].row.Has(other.Op):
 		return false
 	}
 	if s.index == nil {
@@ -44,6 +55,8 @@ func (s *Scheduler) conflict(r, other *Request, how knowledge) bool {
 		return true
 	case s.scopes[scope].Kind() != guards.ByPredicate:
 		return s.scopes[scope].Overlap(r.Claim.Extents[scope], other.Claim.Extents[scope])
+	case other.state == StateRetained:
+		return true // its argument has not been kept
 	case how == recall:
 		return r.Claim.last == other.Claim
 	case how == certain:
@@ -80,11 +93,11 @@ func (s *Scheduler) blocked(q *queue, r *Request, how knowledge) bool {
 // blockedScoped is blocked for a request of a scoped operation.
 func (s *Scheduler) blockedScoped(q *queue, r *Request, how knowledge) bool {
 	switch {
-	case r.Claim.last != nil && r.Claim.last.runs && how != certain:
+	case r.Claim != nil && r.Claim.last != nil && r.Claim.last.runs && how != certain:
 		return true
 	case s.nested(r):
 		return s.blockedByAny(r, how)
-	case q.always.Meets(s.runs.Set):
+	case q.always.Meets(s.runs.Set), q.isolated != nil && s.blockedApart(q, r):
 		return true
 	}
 	for op := q.scopes.Next(0); op >= 0; op = q.scopes.Next(op + 1) {
@@ -119,7 +132,7 @@ func (s *Scheduler) meets(r *Request, op int, how knowledge) bool {
 // Those announced by Begin are of operations that are not scoped.
 func (s *Scheduler) blockedByAny(r *Request, how knowledge) bool {
 	for op := range s.Untracked() {
-		if s.queues[r.Op].row.Has(op) {
+		if s.blockedByUntracked(r, op) {
 			return true
 		}
 	}
@@ -131,9 +144,21 @@ func (s *Scheduler) blockedByAny(r *Request, how knowledge) bool {
 	return false
 }
 
-// nested reports whether r has been called from inside of a request that still runs.
+// blockedByUntracked reports whether r conflicts with requests of the operation that have been announced
+// by Begin, none of which belongs to a transaction.
+func (s *Scheduler) blockedByUntracked(r *Request, op int) bool {
+	q := &s.queues[r.Op]
+	return q.row.Has(op) || r.transaction() != nil && q.isolated != nil && q.isolated.Has(op)
+}
+
+// nested reports whether r has been called from inside of a request that still runs; or belongs to a
+// transaction of which a request runs here, or is retained (R10).
 func (s *Scheduler) nested(r *Request) bool {
-	return r.Claim != nil && slices.ContainsFunc(r.Claim.Outer, func(c *Claim) bool { return c.runs })
+	if r.Claim == nil {
+		return false
+	}
+	t := r.Claim.Transaction
+	return t != nil && (t.runs > 0 || t.Holds()) || slices.ContainsFunc(r.Claim.Outer, func(c *Claim) bool { return c.runs })
 }
 
 // BlockersChanged reports whether Blockers may yield more for some request than before the last call

@@ -65,7 +65,8 @@
 // its guard, or for a request that comes first. One that is requeued is decided before all others.
 //
 // R10, nested requests. A request that has been called from inside of others that run conflicts
-// with none of them, and passes all that wait.
+// with none of them, and passes all that wait. So does one of a transaction with those that the
+// transaction retains, which run for all others until it is released.
 //
 // R11, threads. Where threads are assigned on arrival, a request without one waits before the entry
 // queue, and is before none: see ArriveAwaitingThread.

@@ -90,7 +90,7 @@ func (s *Scheduler) entrant(tries bool) (first *Request) {
 // it, could be admitted (R4, where all start that are compatible). It evaluates predicates, which
 // may fail.
 func (s *Scheduler) entersBefore(r *Request) bool {
-	row := s.queues[r.Op].row
+	row := s.queues[r.Op].near
 	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
 		if !row.Has(op) || q.closedEntering(s) || !q.scoped && s.barred(q) {
@@ -241,7 +241,7 @@ func (s *Scheduler) refuseBehind(r *Request) {
 	}
 	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
-		if q.tries == 0 || !q.row.Has(r.Op) {
+		if q.tries == 0 || !q.near.Has(r.Op) {
 			continue
 		}
 		for t := q.entry.first; t != nil; {

@@ -30,6 +30,18 @@ func (e *StoppedError) Is(target error) bool { return target == ErrStopped }
 // Unwrap returns why the object stopped.
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
+// StateLostError is why a transaction can only be rolled back that has called an object which has lost its
+// state since. What the transaction has done there is gone with that.
+type StateLostError struct {
+	Object string
+	What   string // has happened: it was "stopped", or "restarted"
+}
+
+// Error implements error.
+func (e *StateLostError) Error() string {
+	return fmt.Sprintf("sluice: %s was %s while a transaction held it", e.Object, e.What)
+}
+
 // ErrRefused is matched by the error of a Try that would have had to wait.
 var ErrRefused = errors.New("sluice: the request would have to wait")
 

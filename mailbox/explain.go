@@ -99,7 +99,7 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 	}
 	q := &s.queues[r.Op]
 	for op := s.runs.Next(0); op >= 0; op = s.runs.Next(op + 1) {
-		if q.row.Has(op) && (!q.scoped || s.blockedByOp(r, op)) {
+		if q.near.Has(op) && (!q.scoped || s.blockedByOp(r, op)) {
 			reason.Conflicts = append(reason.Conflicts, s.rules.Operations[op].Name)
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 // blockedByOp reports whether a request of the operation runs that r, of a scoped one, conflicts
 // with, as far as that is known.
 func (s *Scheduler) blockedByOp(r *Request, op int) bool {
-	n := s.queues[op].runs // those announced by Begin conflict with r
+	n := s.queues[op].runs // those announced by Begin are left, and are alike
 	for other := s.running.first; other != nil; other = other.next {
 		if other.Op == op {
 			if n--; s.conflict(r, other, recall) {
@@ -135,7 +135,7 @@ func (s *Scheduler) blockedByOp(r *Request, op int) bool {
 			}
 		}
 	}
-	return n > 0
+	return n > 0 && s.blockedByUntracked(r, op)
 }
 
 // Holding yields those of the n requests started last that run and that r waits for: it
@@ -206,7 +206,16 @@ func (s *Scheduler) standsFor(r, other *Request) bool {
 		return r.Op == other.Op
 	}
 	return r.seq >= other.seq && !s.closed(q, r) && s.guess(candidate{r: other, due: s.due(other)}, candidate{r: r, due: s.due(r)}) < 0 &&
-		!s.index.asked[r.Op] && len(r.Claim.Outer)+len(other.Claim.Outer) == 0 && slices.Equal(r.Claim.Extents, other.Claim.Extents)
+		!s.index.asked[r.Op] && alikeClaims(r.Claim, other.Claim)
+}
+
+// alikeClaims reports whether two requests of an operation, of which neither is nested, conflict with
+// the same.
+func alikeClaims(a, b *Claim) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return len(a.Outer)+len(b.Outer) == 0 && a.Transaction == b.Transaction && slices.Equal(a.Extents, b.Extents)
 }
 
 // Obstacles yields the requests that r, which waits, waits for directly: those that run and that it

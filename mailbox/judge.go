@@ -60,7 +60,7 @@ func (s *Scheduler) ahead(r *Request, how knowledge, yield func(first *Request, 
 	for op := s.admitted.Next(0); op >= 0 && more; op = s.admitted.Next(op + 1) {
 		q, failed := &s.queues[op], s.failed.last
 		switch {
-		case !own.row.Has(op) || all && q.due == 0:
+		case !own.near.Has(op) || all && q.due == 0:
 		case q.scoped:
 			s.visit(q, func(w *Request) bool {
 				if w != r && (how != evaluate || s.before(w, r, how)) && s.conflict(r, w, how) && s.failed.last == failed && !s.judge(q, w, how).closed && s.failed.last == failed {
@@ -142,7 +142,7 @@ func (s *Scheduler) anyBefore(q *queue, r *Request) bool {
 // Of an object without scopes one stands for all of its operation.
 func (s *Scheduler) enteringAhead(r *Request, how knowledge, yield func(w *Request) (more bool)) {
 	all := s.rules.AllCompatible
-	row := s.queues[r.Op].row
+	row := s.queues[r.Op].near
 	for op := s.entering.Next(0); op >= 0; op = s.entering.Next(op + 1) {
 		q := &s.queues[op]
 		w := q.entry.first

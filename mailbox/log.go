@@ -38,13 +38,17 @@ const (
 	Held
 	// Freed says: requests may start again.
 	Freed
+	// Retained says: its transaction retains it, after it has ended.
+	Retained
+	// Released says: its transaction retains it no more.
+	Released
 	// Lapsed says: no result of a guard stands any more, as time has passed.
 	Lapsed
 )
 
 // String implements fmt.Stringer.
 func (e EventKind) String() string {
-	return [...]string{"arrived", "evaluated", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed", "lapsed"}[e]
+	return [...]string{"arrived", "evaluated", "started", "ended", "abandoned", "withdrawn", "failing", "reranked", "held", "freed", "retained", "released", "lapsed"}[e]
 }
 
 func (s *Scheduler) logObject(kind EventKind) { s.log(kind, -1, nil, "") }

@@ -138,6 +138,7 @@ func (s *Scheduler) start(r *Request) {
 	if r.Claim != nil && s.index != nil {
 		s.enlist(r)
 	}
+	s.occupy(r)
 	s.begin(r.Op)
 	if s.bounded && s.allBlocked() {
 		s.settled = s.step // nothing else starts before this one has ended, and there may be too many for that

@@ -14,7 +14,9 @@ type queue struct {
 
 	length length
 	joined atomic.Uint64 // requests that have been admitted so far
-	runs   int32         // how many run, those announced by Begin included
+	runs   int32         // how many run, those announced by Begin and those retained included
+
+	retained, transacted int32 // how many of them are retained, and how many belong to transactions
 
 	line    // of its requests, unless the operation is a family
 	members map[any]*line
@@ -22,6 +24,7 @@ type queue struct {
 	// What the rules say of the operation.
 	op      int
 	row     guards.Set // operations that it conflicts with
+	near    guards.Set // the same, and isolated
 	guard   string     // its name; empty if there is none
 	shared  bool       // the guard looks at no argument: all requests share its result
 	own     bool       // the guard is evaluated for each request, or for the head of line
@@ -45,6 +48,10 @@ type queue struct {
 	scoped         bool
 	always, scopes guards.Set
 	here           []*Request // those that run, if each may have to be compared by a predicate
+
+	// isolated are the operations that requests of other transactions, and of none, conflict with, if
+	// that is not for row and scopes to say. See isolate.
+	isolated guards.Set
 
 	// Of a family, see declared.go.
 	kept   bool   // some operation declares which keys it opens

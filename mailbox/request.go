@@ -16,6 +16,8 @@ const (
 	StateAdmitted
 	// StateRunning requests have been returned by Next and have not completed.
 	StateRunning
+	// StateRetained requests stand for others that have completed, as their transaction retains them.
+	StateRetained
 	// StateFailed requests wait for Next to report their failure.
 	StateFailed
 	// StateDone requests have started and ended, or failed, or left.

@@ -49,6 +49,10 @@ type Rules struct {
 	Conflicts guards.Table
 	// Reentrant says that requests may have a Claim that names others which wait for them.
 	Reentrant bool
+	// Transactional says that requests may have a Claim with a Transaction. If the rules are also
+	// Commuting, operations that the table lets run beside each other commute, guards included, so that
+	// this holds between transactions, too; else only functions run beside what a transaction holds.
+	Transactional, Commuting bool
 	// AllCompatible lets all requests start that conflict with nothing that runs: one that
 	// waits because of that is not in the way of those that come later, unless it has been
 	// bypassed as often as MaxBypass allows, also in the entry queue. Without a bound it may wait for
@@ -76,7 +80,9 @@ type Rules struct {
 }
 
 // Scoped reports whether not all requests of the operation conflict with the same.
-func (r *Rules) Scoped(op int) bool { return r.Reentrant || r.Conflicts.Narrowed(op) }
+func (r *Rules) Scoped(op int) bool {
+	return r.Reentrant || r.Transactional || r.Conflicts.Narrowed(op)
+}
 
 // Object asks the guards of a shared object. The answer is empty if the guard
 // holds, and else the name of the part of the guard that is false. An error

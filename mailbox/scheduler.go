@@ -30,7 +30,9 @@ type Scheduler struct {
 	queues   []queue // one per operation
 	admitted opSet   // operations with admitted requests
 	entering opSet   // operations with requests in the entry queue
-	runs     opSet   // operations of which at least one request runs
+	runs     opSet   // operations of which at least one request runs, or is retained
+	bodies   int     // requests that run, those announced by Begin included
+	retained int     // requests that transactions retain
 	total    int     // requests that wait, those in the overflow queue not included
 
 	running    list
@@ -74,6 +76,7 @@ type Scheduler struct {
 	loose       lines      // without a place among those of their family
 	index       *index     // of what runs of scoped operations; nil if there are none
 	scopes      []guards.Scope
+	transacted  opSet   // operations of which a request runs, or is retained, on behalf of a transaction
 	found       bool    // see BlockersChanged
 	cursors     *Cursor // inspections under way
 
@@ -113,6 +116,7 @@ func New(rules *Rules, object Object) *Scheduler {
 		o, q := &rules.Operations[op], &s.queues[op]
 		argument := o.Looks&guards.AtArgument != 0
 		q.op, q.row, q.guard, q.out.where = op, rules.Conflicts.Row(op), o.Guard, inOverflow
+		q.near = q.row
 		q.family, q.shared, q.own = o.Family, !o.Family && !argument, !o.Family && argument
 		q.headed, q.each = q.own && o.HeadOfLine, q.own && !o.HeadOfLine
 		q.one, q.sorted = !q.family && !q.each, q.family || within
@@ -135,6 +139,9 @@ func New(rules *Rules, object Object) *Scheduler {
 		if rules.Scoped(op) {
 			s.scope(op)
 		}
+	}
+	if rules.Transactional {
+		s.isolate()
 	}
 	s.simple = s.index == nil && !rules.AllCompatible && !s.bounded && rules.Policy == nil
 	s.lean = s.index == nil && !rules.AllCompatible && s.bound == 0 && !s.choosing
@@ -231,17 +238,19 @@ func (s *Scheduler) enter(r *Request, longer uint64) {
 	}
 }
 
-// Complete says that a running request has ended. For one that was granted but
-// never ran, use Decline.
+// Complete says that the body of a running request has ended, and so has the request; unless it
+// belongs to a transaction, which retains it. For one that was granted but never ran, use Decline.
 func (s *Scheduler) Complete(r *Request) {
 	s.step++
 	s.log(Ended, r.Op, r, "")
 	s.running.remove(r)
-	if r.Claim != nil && s.index != nil {
-		s.delist(r)
+	if s.retain(r) {
+		s.bodies--
+	} else {
+		s.vacate(r)
 	}
 	r.state = StateDone
-	s.end(r.Op, s.opener(r))
+	s.hasRun(&s.queues[r.Op], s.opener(r))
 }
 
 // Decline takes back a request that Next returned but that has not begun to run:
@@ -251,7 +260,15 @@ func (s *Scheduler) Decline(r *Request) {
 	q := &s.queues[r.Op]
 	q.started--
 	q.withdrawn++
-	s.Complete(r)
+	s.step++
+	s.log(Ended, r.Op, r, "")
+	s.running.remove(r)
+	if t := r.transaction(); t != nil {
+		t.runs--
+	}
+	s.vacate(r)
+	r.state = StateDone
+	s.hasRun(q, s.opener(r))
 }
 
 // Requeue says that a running request has ended its turn, and now asks for the
@@ -345,6 +362,7 @@ func (s *Scheduler) begin(op int) {
 		s.Note = nil
 	}
 	q := &s.queues[op]
+	s.bodies++
 	if q.runs++; q.runs == 1 {
 		s.runs.join(op)
 	}
@@ -359,15 +377,21 @@ func (s *Scheduler) begin(op int) {
 func (s *Scheduler) end(op int, opens Opener) {
 	q := &s.queues[op]
 	s.runsNoMore(q)
+	s.hasRun(q, opens)
+}
+
+// hasRun notes what a body of the operation that has ended can have opened.
+func (s *Scheduler) hasRun(q *queue, opens Opener) {
 	if q.changes {
 		s.version++
 		if len(s.kept) > 0 {
-			s.opened(op, opens)
+			s.opened(q.op, opens)
 		}
 	}
 }
 
 func (s *Scheduler) runsNoMore(q *queue) {
+	s.bodies--
 	if q.runs--; q.runs == 0 {
 		s.runs.leave(q.op)
 	}

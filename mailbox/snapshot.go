@@ -33,7 +33,11 @@ type Running struct {
 	// For is how long its body has run at least: since Explain, or a watchdog, saw it for
 	// the first time; 0 if that is now.
 	For time.Duration `json:"for_ns,omitempty"`
-	// Waits is what its body waits for in other objects.
+	// Transaction is the transaction that the request belongs to. Held says that its body has ended, and
+	// the transaction retains it.
+	Transaction string `json:"transaction,omitempty"`
+	Held        bool   `json:"held,omitempty"`
+	// Waits is what its body, or its transaction, waits for in other objects.
 	Waits []Far `json:"waits,omitempty"`
 }
 
@@ -112,7 +116,11 @@ func (s Snapshot) Runners() string {
 		if r.For >= time.Second {
 			long = fmt.Sprintf(" (for at least %v)", r.For.Round(time.Millisecond))
 		}
-		fmt.Fprintf(&b, "  running  %s%s\n", r.Operation, long)
+		state := "running"
+		if r.Held {
+			state, long = "held   ", " by "+r.Transaction
+		}
+		fmt.Fprintf(&b, "  %s  %s%s\n", state, r.Operation, long)
 		far(&b, r.Waits, "    ")
 	}
 	return b.String()

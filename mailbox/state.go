@@ -10,7 +10,7 @@ func (s *Scheduler) Step() uint64 { return s.step }
 // NeedsScheduling reports whether what waits has to be reconsidered though nothing has
 // ended: after a withdrawal, or another rank.
 func (s *Scheduler) NeedsScheduling() bool {
-	return s.watchful || s.headed || s.entering.n > 0 || s.failed.first != nil || s.Runs() && s.Waits()
+	return s.watchful || s.headed || s.entering.n > 0 || s.failed.first != nil || s.runs.n > 0 && s.Waits()
 }
 
 // Held reports whether nothing may start: see Hold.
@@ -66,11 +66,11 @@ func (s *Scheduler) Waits() bool {
 	return s.admitted.n > 0 || s.entering.n > 0 || s.failed.first != nil || s.overflowing > 0 || s.threadless.first != nil
 }
 
-// Runs reports whether any request runs.
-func (s *Scheduler) Runs() bool { return s.runs.n > 0 }
+// Runs reports whether the body of any request runs.
+func (s *Scheduler) Runs() bool { return s.bodies > 0 }
 
-// RunsOf returns how many requests of the operation run, those announced by Begin included.
-func (s *Scheduler) RunsOf(op int) int { return int(s.queues[op].runs) }
+// RunsOf returns how many bodies of the operation run, those of requests announced by Begin included.
+func (s *Scheduler) RunsOf(op int) int { return int(s.queues[op].runs - s.queues[op].retained) }
 
 // Admitted returns the set of operations with admitted requests. It
 // belongs to the scheduler: do not change or keep it.

@@ -6,7 +6,7 @@ import (
 )
 
 // A mailbox is the wait point of all requests of its object, and of the object's end; but if the object
-// is parallel, each request is its own.
+// is parallel, or takes part in transactions, each request is its own.
 var (
 	_ waitgraph.Point = (*Mailbox)(nil)
 	_ waitgraph.Point = (*Request)(nil)
@@ -27,14 +27,14 @@ func (m *Mailbox) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 	return nodes
 }
 
-// running appends the bodies that run in the object now and may call others. If the
-// object waits for the end of its children it returns its subtree, too. The caller holds graph.
+// running appends the bodies that run in the object now and may call others, and the transactions on
+// whose behalf requests run, or are retained. If the object waits for the end of its children it returns its subtree, too. The caller holds graph.
 func (m *Mailbox) running(nodes []*waitgraph.Node) (_ []*waitgraph.Node, children *Subtree) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.queues.Load(); k != nil {
 		for r := range k.Running() {
-			nodes = r.Record.(*Request).frame.appendTo(nodes)
+			nodes = blocking(nodes, r)
 		}
 	}
 	if s := m.suspended(); s != nil {
@@ -53,15 +53,16 @@ func (f *Frame) appendTo(nodes []*waitgraph.Node) []*waitgraph.Node {
 
 // Via implements waitgraph.Point.
 func (m *Mailbox) Via(body waitgraph.Body) string {
-	if body.(*Frame).box == m {
+	if f := body.(*Frame); f.box == m || f.root() {
 		return ""
 	}
 	return "the restart of " + m.host.Name()
 }
 
-// Blockers implements waitgraph.Point for a request at a parallel object. They are its own body, if
-// that runs; else the bodies that run and conflict with it, or with a request that goes before it;
-// and all that run, if the object is suspended.
+// Blockers implements waitgraph.Point for a request at a parallel object, or at one that takes part in
+// transactions. They are its own body, if that runs; else the bodies that run and conflict with it, or
+// with a request that goes before it, and the transactions that they belong to; and all that run, if the
+// object is suspended. Where one body runs at a time, that body is in the way of all requests.
 //
 // A request may also wait for its guard alone, which any request may open; or for a thread, of
 // which all may be in use for good under a hard limit. Then there are no blockers.
@@ -73,7 +74,14 @@ func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 		return m.Blockers(nodes)
 	case r.Waits():
 		for other := range m.scheduler().Blockers(&r.Request) {
-			nodes = other.Record.(*Request).frame.appendTo(nodes)
+			nodes = blocking(nodes, other)
+		}
+		if m.config.Parallel == nil {
+			for other := range m.scheduler().Running() {
+				if other.State() == mailbox.StateRunning {
+					nodes = other.Record.(*Request).frame.appendTo(nodes)
+				}
+			}
 		}
 	case r.State() == mailbox.StateRunning:
 		nodes = r.frame.appendTo(nodes)
@@ -106,7 +114,7 @@ func (r *Request) Object() waitgraph.Point {
 
 // Point implements waitgraph.Event.
 func (r *Request) Point() waitgraph.Point {
-	if m := r.box.Load(); m.config.Parallel == nil {
+	if m := r.box.Load(); m.config.Parallel == nil && !m.config.Rules.Transactional {
 		return m
 	}
 	return r

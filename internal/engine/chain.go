@@ -17,6 +17,7 @@ type Frame struct {
 	r      *Request
 	box    *Mailbox
 	op     int32
+	tx     *Transaction    // that the body runs on behalf of, or nil; see Frame.root
 	over   atomic.Bool     // the body has returned
 	tame   bool            // the context that it is made from is tame: see Tame
 	parked bool            // its thread is idle meanwhile, and not counted: see Parallel; guarded by mu of the box
@@ -39,10 +40,8 @@ func (f *Frame) Value(key any) any {
 // box: ctx with a link added to its call chain. A request that is posted begins a
 // chain of its own: its sender does not wait for it, unless by Await.
 func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
-	f := &Frame{Context: ctx, r: r, box: box, op: int32(r.Op), tame: Tamed(ctx)}
-	if r.called() {
-		f.parent = ChainOf(ctx)
-	}
+	f := &Frame{Context: ctx, r: r, box: box, op: int32(r.Op), tame: Tamed(ctx), tx: TransactionOf(ctx)}
+	f.parent = r.caller(ctx, f.tx)
 	if outer, ok := ctx.(*Frame); ok {
 		f.Context = outer.Context // else a look-up would take longer, the deeper the chain
 	}
@@ -53,12 +52,22 @@ func (r *Request) Inside(ctx context.Context, box *Mailbox) context.Context {
 // InsideAgain is Inside for a request that has been handed in, and has another turn. It may be
 // called with mu held.
 func (r *Request) InsideAgain(box *Mailbox) context.Context {
-	f := &Frame{Context: original(r.ctx), r: r, box: box, op: int32(r.Op), tame: original(r.ctx) == r.ctx}
-	if r.called() {
-		f.parent = ChainOf(r.ctx)
-	}
+	f := &Frame{Context: original(r.ctx), r: r, box: box, op: int32(r.Op), tame: original(r.ctx) == r.ctx, tx: TransactionOf(r.ctx)}
+	f.parent = r.caller(r.ctx, f.tx)
 	r.frame = f
 	return f
+}
+
+// caller returns what has called the body of r, in its call chain: a body that waits for it, or, if r
+// has been posted, the transaction that it belongs to, which waits for it in the end; or nil.
+func (r *Request) caller(ctx context.Context, tx *Transaction) *Frame {
+	switch {
+	case r.called():
+		return ChainOf(ctx)
+	case tx != nil && !tx.frame.over.Load():
+		return &tx.frame
+	}
+	return nil
 }
 
 // BodyContext returns the context that Inside has made for the body that r waits for, or nil if
@@ -103,11 +112,26 @@ func (f *Frame) within(box *Mailbox) *Frame {
 
 // String implements fmt.Stringer.
 func (f *Frame) String() string {
+	if f.root() {
+		return f.tx.Name
+	}
 	return f.box.host.Name() + "." + f.box.config.Rules.Operations[f.op].Name
 }
 
 // Object implements waitgraph.Body.
 func (f *Frame) Object() waitgraph.Point { return f.box }
+
+// Elsewhere implements waitgraph.Body.
+func (f *Frame) Elsewhere() []waitgraph.Point {
+	if !f.root() {
+		return nil
+	}
+	var all []waitgraph.Point
+	for _, m := range f.tx.Objects() {
+		all = append(all, m)
+	}
+	return all
+}
 
 // Request implements waitgraph.Body.
 func (f *Frame) Request() waitgraph.Goal { return f.r }

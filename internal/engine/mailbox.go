@@ -231,7 +231,7 @@ func (m *Mailbox) Init(config *Config, host Host) {
 // rest returns the word of the object for when it has no owner and nothing waits.
 func (m *Mailbox) rest() word.Word {
 	w := m.config.rest
-	if m.closed != nil || m.suspended() != nil || m.observed() {
+	if m.closed != nil || m.suspended() != nil || m.observed() || m.config.Rules.Transactional && m.retains() {
 		w = w.Close()
 	}
 	return w
@@ -509,7 +509,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 // closed and nothing runs any more, that is the end of the object.
 func (m *Mailbox) released() {
 	m.noteQuiescent()
-	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits())) { // a Drain may yet serve what waits
+	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits() || m.retains())) { // a Drain may yet serve what waits
 		c.over = true
 		m.forget()
 		close(c.idle)
@@ -558,7 +558,7 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 			m.holdIfFailed()
 		}
 		if next == nil {
-			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Held() && !m.threadExpected() {
+			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Retains() && !k.Held() && !m.threadExpected() {
 				c.draining = false
 				k.Close(c.err)
 				continue
@@ -574,6 +574,7 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 			if m.config.Timed && k.Waited(next) {
 				m.measure(r)
 			}
+			m.holdsMore(next)
 			return r, nil
 		}
 		switch {
@@ -609,6 +610,9 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 			err = gone
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)
+		}
+		if err == nil {
+			m.holdsMore(next)
 		}
 		return r, err
 	}

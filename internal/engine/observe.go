@@ -111,8 +111,10 @@ func (m *Mailbox) load() (l mailbox.Load) {
 		for op := range m.config.Rules.Operations {
 			l.Waiting += k.Queued(op)
 		}
-		for range k.Running() {
-			l.Running++
+		for r := range k.Running() {
+			if r.State() == mailbox.StateRunning {
+				l.Running++
+			}
 		}
 		for _, n := range k.Untracked() {
 			l.Running += n

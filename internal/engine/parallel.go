@@ -86,7 +86,6 @@ type parallelState struct {
 	spare        int          // threads that are reserved for the object, and for no request yet
 	kept         int          // threads that waiting requests keep
 	offerPending bool         // Take has reported false, so that an Offer will come
-	recheck      bool         // a worker is about to look for circles
 	untracked    []int        // per operation: bodies that have come by a counter and that Begin has told the scheduler of
 	placeholders []bool       // per operation: one more is in its counter, for all bodies that have come by the scheduler
 

@@ -103,6 +103,7 @@ type rare struct {
 	kept  *trail             // the same, or that of an earlier request with this record
 	// thread is reserved for the request, at a parallel object; guarded by mu.
 	thread *thread
+	tx     *Transaction // that the request has joined
 }
 
 // special returns what few requests have. R gets it if it has none.
@@ -337,6 +338,33 @@ func (r *Request) unwanted() error {
 		return nil
 	}
 	return r.ctx.Err()
+}
+
+// Transaction returns the transaction that r has joined, or nil.
+func (r *Request) Transaction() *Transaction {
+	if r.rare == nil {
+		return nil
+	}
+	return r.rare.tx
+}
+
+// JoinTransaction makes r, which is about to be handed in, a request of the transaction. It fails if that
+// takes none any more.
+func (r *Request) JoinTransaction(t *Transaction) error {
+	err := t.Join()
+	if err == nil {
+		r.special().tx = t
+	}
+	return err
+}
+
+// LeaveTransaction says that r has ended, if it has joined a transaction. For a request that is posted that
+// is done when it ends.
+func (r *Request) LeaveTransaction() {
+	if t := r.Transaction(); t != nil {
+		r.rare.tx = nil
+		t.Left()
+	}
 }
 
 // Answers says whether r, which is Told, has come by message from a sender that waits for the
@@ -795,6 +823,9 @@ func (r *Request) settle() {
 			return
 		}
 	}
+	if r.rare != nil && !r.called() {
+		r.LeaveTransaction()
+	}
 	if r.ends && r.unwatch != nil { // unwatch, nil if ends is false, is in memory that is not fetched otherwise
 		r.unwatch()
 		r.unwatch = nil
@@ -938,6 +969,7 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 		return c.idle
 	}
 	owner := m.engage()
+	m.loses(&mailbox.StateLostError{Object: m.host.Name(), What: "stopped"})
 	if k := m.queues.Load(); k != nil { // else nothing has ever waited: the scheduler is closed when it is made
 		k.Close(c.err)
 		m.report(k.Next) // nothing starts any more, so that what it returns has failed

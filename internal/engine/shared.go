@@ -99,7 +99,7 @@ func (m *Mailbox) setExclusive() (owner bool) {
 // object is neither closed, suspended nor observed.
 func (m *Mailbox) setShared(w word.Word) word.Word {
 	x, k := m.parallel(), m.queues.Load()
-	if w.Has(word.Parked) || !m.config.counts || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && k.Waits() || m.keepsUntracked() {
+	if w.Has(word.Parked) || !m.config.counts || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && (k.Waits() || k.Retains()) || m.keepsUntracked() {
 		return w
 	}
 	if k == nil {

@@ -53,10 +53,16 @@ func (m *Mailbox) sight(now time.Duration) (all []run) {
 	}
 	for kr := range k.Running() {
 		r := kr.Record.(*Request)
+		if kr.State() == mailbox.StateRetained {
+			all = append(all, run{mailbox.Running{Operation: ops[kr.Op].Name, Arrival: kr.Arrival(), Transaction: kr.Held(), Held: true}, r.frame, &sighting{reported: true}})
+			continue
+		}
 		s := saw(r, now)
-		all = append(all, run{mailbox.Running{
-			Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: max(now-r.since, 0), For: now - s.at,
-		}, r.frame, s})
+		one := mailbox.Running{Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: max(now-r.since, 0), For: now - s.at}
+		if kr.Claim != nil && kr.Claim.Transaction != nil {
+			one.Transaction = kr.Claim.Transaction.Name
+		}
+		all = append(all, run{one, r.frame, s})
 	}
 	for op, n := range k.Untracked() {
 		for range n {

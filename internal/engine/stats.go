@@ -17,6 +17,7 @@ type extras struct {
 
 	observers  []*observer    // guarded by mu
 	recorder   Recorder       // or nil; guarded by mu
+	rechecks   bool           // a worker is about to look for circles; guarded by mu
 	suspension *suspension    // why nothing starts, or nil; guarded by mu
 	parallel   *parallelState // of a parallel object; guarded by mu
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/mailbox"
+)
 
 // A step in the life of an object (what its supervisor decides after a failure, or a restart for
 // the sake of others) conflicts with everything:
@@ -148,6 +152,7 @@ func (m *Mailbox) Renew(put func()) bool {
 	if s == nil || !s.quiescent || c != nil && !c.draining {
 		return false
 	}
+	m.loses(&mailbox.StateLostError{Object: m.host.Name(), What: "restarted"})
 	put()
 	s.renewed = true
 	return true

@@ -74,6 +74,8 @@ func (r *Request) abort(err error) {
 // (A called request is taken to another object by its own caller, which enters again.)
 func (f *Frame) enter(goal waitgraph.Goal, by canceler) (*waiter, error) {
 	pending.Add(1)
+	var broken []*waiter
+	defer func() { abort(broken) }()
 	graph.Lock()
 	defer graph.Unlock()
 	w := waiterPool.Get().(*waiter)
@@ -82,7 +84,7 @@ func (f *Frame) enter(goal waitgraph.Goal, by canceler) (*waiter, error) {
 		w.watch(goal.(Awaited)) // before it is looked where the goal is: see moved
 	}
 	f.draw(w, goal)
-	return w, w.breaks(graph.Circle(&w.Wait))
+	return w, w.breaks(graph.Circle(&w.Wait), &broken)
 }
 
 // leave ends what enter began. One that has been erased before may still be about to be aborted.
@@ -161,26 +163,39 @@ func (w *waiter) erase() {
 	w.joins, w.requests = nil, w.requests[:0]
 }
 
-// breaks erases w, which is in the circle, and returns an error that names the circle. It returns
-// nil if there is no circle, or if by cannot be canceled, as its request is about to run. The
-// caller holds graph.
-func (w *waiter) breaks(circle []waitgraph.Link) error {
-	if circle == nil || w.by != nil && !w.by.cancel() {
-		return nil
+// breaks breaks the circle that w is in, and returns an error that names it if it erases w for that. If
+// there are transactions in the circle one of them is to be rolled back: breaks erases its waits, and adds
+// their waiters to those that are to be aborted. It returns nil if there is no circle, or if by cannot be
+// canceled, as its request is about to run. The caller holds graph.
+func (w *waiter) breaks(circle []waitgraph.Link, broken *[]*waiter) error {
+	for ; circle != nil; circle = graph.Circle(&w.Wait) {
+		err := new(mailbox.DeadlockError)
+		for _, link := range circle {
+			err.Circle = append(err.Circle, mailbox.Link{Body: link.Body, For: link.For})
+		}
+		own, chosen := w.From().Body().(*Frame).tx, w.victim(circle)
+		if chosen != nil && chosen != own && chosen.sacrifices(circle, err, broken) {
+			chosen.Doom(err)
+			continue // w may be in another circle
+		}
+		if w.by != nil && !w.by.cancel() {
+			return nil
+		}
+		w.erase()
+		w.err = err
+		if own != nil {
+			own.Doom(err)
+		}
+		return err
 	}
-	w.erase()
-	w.err = new(mailbox.DeadlockError)
-	for _, link := range circle {
-		w.err.Circle = append(w.err.Circle, mailbox.Link(link))
-	}
-	return w.err
+	return nil
 }
 
 // breakCircles erases those of the waits that are in a circle now, though they were not when they
 // began, and returns their waiters, which are still to be aborted. The caller holds graph.
 func breakCircles(waits []*waitgraph.Wait) (broken []*waiter) {
 	graph.Circles(waits, func(wait *waitgraph.Wait, circle []waitgraph.Link) {
-		if w := wait.Owner.(*waiter); w.breaks(circle) != nil {
+		if w := wait.Owner.(*waiter); w.breaks(circle, &broken) != nil {
 			broken = append(broken, w)
 		}
 	})

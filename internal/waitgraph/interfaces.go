@@ -6,6 +6,8 @@ import "iter"
 type Body interface {
 	// Object returns the object that it runs in.
 	Object() Point
+	// Elsewhere returns other objects at which it may block events, if it is a transaction.
+	Elsewhere() []Point
 	// Request returns the event that its caller waits for, if it does: that the body has returned.
 	Request() Goal
 	// Returned reports whether it has returned, and so blocks nothing.
@@ -51,7 +53,10 @@ type Join interface {
 }
 
 // Link is a link of a circle: a body, or what has it block a point, waits for an event.
-type Link struct{ Body, For string }
+type Link struct {
+	Body, For string
+	Waits     *Node // of the body, if that is what waits for the event itself
+}
 
 // Events visits the events that the goal follows from, and reports whether that is all of them. Each join
 // on the way is visited once, as one may be a part of several others.

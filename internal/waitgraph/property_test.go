@@ -1,6 +1,7 @@
 package waitgraph
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -162,6 +163,14 @@ func TestTheSearchAgreesWithTheModel(t *testing.T) {
 					w.Elsewhere(1)
 					again("restarted", w.Graph.Waits(o))
 				}
+			},
+			"hold": func(t *rapid.T) {
+				b, o := aBody(), anObject()
+				if b.at == o || slices.Contains(o.held, b) {
+					return
+				}
+				o.held, b.holds = append(o.held, b), append(b.holds, Point(o))
+				again("held", w.Graph.Waits(o))
 			},
 			"end of restart": func(*rapid.T) {
 				if o := anObject(); o.below != nil {

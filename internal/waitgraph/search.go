@@ -87,7 +87,7 @@ func (g *Graph) Circle(w *Wait) []Link {
 		return nil
 	}
 	s.named = map[*vertex]bool{}
-	s.name(w.goal, first, w.from.body.String())
+	s.name(w.goal, first, w.from)
 	if s.start == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (g *Graph) enters(n *Node) bool {
 	if waits > 0 && n.caller != nil && n.caller.WaitsFor(n.body.Request()) {
 		waits--
 	}
-	return waits > 0
+	return waits > 0 || slices.ContainsFunc(n.body.Elsewhere(), func(at Point) bool { return g.waits[at] > 0 })
 }
 
 // depth returns the number of the body in the chain, from inside outwards; 0 if it is not in it.
@@ -253,10 +253,10 @@ func (s *search) strike() {
 	}
 }
 
-// name names what the body waits for, the goal with the vertex v, and how it goes on from there.
-func (s *search) name(goal Goal, v *vertex, body string) {
+// name names what the body n waits for, the goal with the vertex v, and how it goes on from there.
+func (s *search) name(goal Goal, v *vertex, n *Node) {
 	if e, ok := goal.(Event); ok {
-		s.links = append(s.links, Link{Body: body, For: e.String()})
+		s.links = append(s.links, Link{n.body.String(), e.String(), n})
 		s.through(v)
 		return
 	}
@@ -266,7 +266,7 @@ func (s *search) name(goal Goal, v *vertex, body string) {
 	s.named[v] = true
 	for _, a := range v.arcs {
 		if a.stuck() {
-			if s.name(a.goal, a.to, body); !v.first { // else all of them are in the circle
+			if s.name(a.goal, a.to, n); !v.first { // else all of them are in the circle
 				return
 			}
 		}
@@ -313,7 +313,7 @@ func (s *search) down(n *Node, v *vertex) {
 		if a.goal != nil {
 			inner := v.of.(*Node)
 			s.links = append(s.links, between(n, inner)...)
-			s.name(a.goal, a.to, inner.body.String())
+			s.name(a.goal, a.to, inner)
 			return
 		}
 		v = a.to

@@ -19,6 +19,7 @@ type object struct {
 	name    string
 	running []*body
 	below   []*object // whose bodies block it
+	held    []*body   // that block it, and run elsewhere: transactions
 }
 
 type body struct {
@@ -29,6 +30,7 @@ type body struct {
 	called   []*body
 	node     *Node // nil as long as it has no need of one
 	returned bool
+	holds    []Point
 }
 
 // request waits at its object, runs as its body, or has ended.
@@ -49,7 +51,7 @@ type join struct {
 func (o *object) Blockers(nodes []*Node) []*Node { return nodesOf(nodes, o.blockers()) }
 
 func (o *object) Via(b Body) string {
-	if b.(*body).at == o {
+	if by := b.(*body); by.at == o || slices.Contains(o.held, by) {
 		return ""
 	}
 	return "the restart of " + o.name
@@ -57,6 +59,11 @@ func (o *object) Via(b Body) string {
 
 func (o *object) blockers() []*body {
 	all := slices.Clone(o.running)
+	for _, b := range o.held {
+		if !b.returned {
+			all = append(all, b)
+		}
+	}
 	for _, child := range o.below {
 		all = append(all, child.running...)
 	}
@@ -72,10 +79,11 @@ func nodesOf(nodes []*Node, bodies []*body) []*Node {
 	return nodes
 }
 
-func (b *body) Object() Point  { return b.at }
-func (b *body) Request() Goal  { return b.request }
-func (b *body) Returned() bool { return b.returned }
-func (b *body) String() string { return b.name }
+func (b *body) Object() Point      { return b.at }
+func (b *body) Request() Goal      { return b.request }
+func (b *body) Returned() bool     { return b.returned }
+func (b *body) Elsewhere() []Point { return b.holds }
+func (b *body) String() string     { return b.name }
 
 func (b *body) place() *Node {
 	if b.node == nil {

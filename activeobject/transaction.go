@@ -1,0 +1,230 @@
+package activeobject
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// transactions is what a type says of transactions.
+type transactions struct {
+	transactional bool // its objects take part
+	commutes      bool // what the conflict table lets run at once commutes: see Type.Commutes
+	copies        func(at any) (restore func())
+}
+
+// Undo says how the operation is undone, so that it can be called in transactions (see the package
+// transaction): undo is given the argument that the body had, and the result that it has returned, and
+// brings the state back to what it would be if the body had not run. By that the objects of the type take
+// part in transactions. Undo returns the operation.
+//
+//	withdraw = activeobject.Entry(accounts, "withdraw", activeobject.Arg((*Account).Withdraw)).
+//		WhenArg("covered", (*Account).Covers).
+//		Undo(func(a *Account, amount int64, _ activeobject.None) { a.balance += amount })
+//
+// What is undone last was done first, and no operation that conflicts has run in between. A body that has
+// returned an error is not undone, so it must have changed nothing; of one that asks for a requeue, the
+// result is zero. Undo must neither block nor call other objects. A panic is a failure of the object.
+//
+// Functions change nothing, and need no Undo. An operation that changes the state and has none cannot be
+// called in a transaction, unless the type has Copies: the call fails with *NotUndoableError. Override
+// drops an inherited Undo.
+//
+// Like all declarations it panics, with a text that says what to do, if the type is sealed, the operation
+// is a function, or undo is nil.
+func (op *Operation[T, A, R]) Undo(undo func(state *T, arg A, result R)) *Operation[T, A, R] {
+	defer op.info.undoing(undo != nil)()
+	op.undo = undo
+	return op
+}
+
+// undoing locks the type for an Undo of the operation, as declaring does. It panics if that is a mistake.
+func (op *operationInfo) undoing(given bool) (done func()) {
+	done = op.declaring("an Undo")
+	problem := ""
+	switch {
+	case !given:
+		problem = " gets an Undo that is nil: pass the function that undoes it"
+	case op.kind == mailbox.Function:
+		problem = " gets an Undo, but changes nothing: leave that out"
+	}
+	if problem != "" {
+		done()
+		panic(op.where() + problem)
+	}
+	op.undoes, op.typ.transactional = true, true
+	return done
+}
+
+// Copies says how the state is copied, so that all operations of the type can be called in transactions
+// (see the package transaction): before the first of a transaction changes an object, its state is copied,
+// and if the transaction is rolled back, the object gets the copy back. What the copy shares with the state
+// must not be changed by any operation. It returns the type.
+//
+//	accounts = activeobject.NewType[Account]("account").Copies(func(a *Account) *Account { c := *a; return &c })
+//
+// It panics if the type is sealed, copy is nil, or the type Commutes: a copy would erase what other
+// transactions have done meanwhile.
+func (t *Type[T]) Copies(copy func(state *T) *T) *Type[T] {
+	t.declareTransactions("Copies", copy != nil, t.commutes)
+	defer t.mu.Unlock()
+	t.transactional = true
+	t.copies = func(at any) (restore func()) {
+		state := stateOf[T](at)
+		saved := copy(state)
+		return func() { *state = *saved }
+	}
+	return t
+}
+
+// Commutes says that operations which the conflict table lets run at once commute: in either order they
+// have the same results and leave the same state, and neither opens or closes a guard of the other. Then
+// different transactions may use them at the same time. Else only functions of other transactions run
+// beside an operation that a transaction has called, whatever the table says: bodies may well be safe
+// together, and one of them see what is rolled back later. It returns the type. The package conflicttest
+// checks it.
+//
+// It panics if the type is sealed, or has Copies.
+func (t *Type[T]) Commutes() *Type[T] {
+	t.declareTransactions("Commutes", true, t.copies != nil)
+	defer t.mu.Unlock()
+	t.commutes = true
+	return t
+}
+
+// declareTransactions locks the type for what it says of transactions. It panics if that is a mistake.
+func (t *typeInfo) declareTransactions(what string, given, excluded bool) {
+	t.mu.Lock()
+	problem := ""
+	switch {
+	case t.sealed:
+		problem = " after the first object was made: say it where the type is declared"
+	case !given:
+		problem = " nil: pass the function that copies the state"
+	case excluded:
+		problem = ", and both Copies and Commutes contradict each other: a copy would erase what other transactions do meanwhile; give the operations an Undo"
+	}
+	if problem != "" {
+		t.mu.Unlock()
+		panic(fmt.Sprintf("activeobject: type %q gets %s%s", t.name, what, problem))
+	}
+}
+
+// NotUndoableError fails a request in a transaction for an operation that changes the state and cannot be
+// undone. It has not run; the transaction can go on.
+type NotUndoableError struct {
+	Object, Operation string
+}
+
+// Error implements error.
+func (e *NotUndoableError) Error() string {
+	return fmt.Sprintf("sluice: %s.%s cannot be called in a transaction: it has no Undo, and its type no Copies", e.Object, e.Operation)
+}
+
+// UndoError is a failure to undo what a body has done in a transaction that is rolled back: the function
+// has panicked, or ended its goroutine. The state of the object is neither what it was nor what it would
+// have been; what becomes of it is its supervisor's to decide.
+type UndoError struct {
+	Object, Operation string
+	Value             any // of the panic, or a text
+	Stack             []byte
+}
+
+// Error implements error.
+func (e *UndoError) Error() string {
+	return fmt.Sprintf("sluice: %s.%s could not be undone: %v", e.Object, e.Operation, e.Value)
+}
+
+// join makes r a request of the transaction of ctx, if there is one, and the operation one of an object
+// that takes part.
+func (op *operationInfo) join(ctx context.Context, o *objectHeader, r *engine.Request) error {
+	typ := o.config.typ
+	if !typ.transactional {
+		return nil
+	}
+	t := engine.TransactionOf(ctx)
+	switch {
+	case t == nil || r.Transaction() == t:
+		return nil
+	case op.changed && !op.undoes && typ.copies == nil:
+		return &NotUndoableError{Object: o.Name(), Operation: op.name}
+	}
+	return r.JoinTransaction(t)
+}
+
+// saved saves the state of the object before a body of the request, if that is the first to change it on
+// behalf of its transaction, and the type has Copies.
+func (c *request) saved(op *operationInfo, o *objectHeader) {
+	copies := o.config.typ.copies
+	if copies == nil || !op.changed {
+		return
+	}
+	if t := c.pending.Request.Transaction(); t != nil && t.First(&o.box) {
+		t.Undo(engine.Step{Box: &o.box, Undo: op.undo(o, copies(o.box.Host()))})
+	}
+}
+
+// done notes how what a body of the request has done is undone, if it has a transaction.
+func (c *request) done(in typed, o *objectHeader) {
+	op := in.info()
+	if !op.undoes || o.config.typ.copies != nil || !o.config.typ.transactional {
+		return
+	}
+	if t := c.pending.Request.Transaction(); t != nil {
+		undo := in.act(undoBody, &undone{at: o.box.Host(), place: c.pending.Place}).(func())
+		t.Undo(engine.Step{Box: &o.box, Undo: op.undo(o, undo)})
+	}
+}
+
+// undone is what the verb undoBody needs: the object, and the place of the result.
+type undone struct{ at, place any }
+
+// undo returns a step that calls the function.
+func (op *operationInfo) undo(o *objectHeader, undo func()) func() error {
+	return func() (err error) {
+		returned, value, stack := false, any(nil), []byte(nil)
+		defer func() {
+			if returned {
+				return
+			}
+			if value = engine.Panicked(value); value == nil {
+				value = goexit
+			}
+			err = &UndoError{Object: o.Name(), Operation: op.name, Value: value, Stack: stack}
+			o.failed(op.name, 0, err)
+		}()
+		defer func() {
+			if !returned {
+				value, stack = recover(), debug.Stack()
+			}
+		}()
+		undo()
+		returned = true
+		return nil
+	}
+}
+
+// doomed says that the transaction of the request, if it has one, can only be rolled back: a body has
+// failed, and left the state as it was then.
+func (c *request) doomed(err error) {
+	if t := c.pending.Request.Transaction(); t != nil {
+		t.Doom(err)
+	}
+}
+
+// rolledBack makes the error of a request that has left its queue since its transaction is rolled back the
+// reason of that.
+func (c *request) rolledBack() {
+	r := &c.pending.Request
+	t := r.Transaction()
+	if t == nil {
+		return
+	}
+	if cause := t.Cause(); cause != nil && r.Lapsed(c.pending.Err) {
+		c.pending.Err = t.Ended()
+	}
+	r.LeaveTransaction()
+}

@@ -1,0 +1,450 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/sluice-go/sluice/internal/waitgraph"
+	"github.com/sluice-go/sluice/mailbox"
+)
+
+// Transaction is a transaction as the objects know it. Its requests are those that are made with its
+// context, at objects that take part: when their bodies have ended, the objects retain them until the
+// end of the transaction.
+//
+//	       Join                  Undo                      Quiesce            Undone      Release
+//	open ────────► a request ───────────► its body has ended … ────► at rest ──────────────────────► over
+//	               runs or waits          and it is retained                   (if rolled back)
+//
+// In the call chain, and in the graph of waits, a transaction is a body that runs in no object, and has
+// called those that are made with its context. It blocks what conflicts with a request of its that runs
+// or is retained.
+//
+// # What may touch the state
+//
+// What has been done is undone under the same footprints: an object retains the request until Release.
+// So no body runs beside Undone which would conflict with the body that is undone; Quiesce has waited
+// for those of the transaction itself. Undone takes mu of the transaction after the body that has left
+// the step took it, and Release takes mu of the object before anything starts that conflicts.
+//
+// # Order of locks
+//
+// The mu of a transaction is taken under graph, and under that of a mailbox, and nothing is taken under it.
+type Transaction struct {
+	// Name names the transaction in explanations and errors.
+	Name string
+	// Age orders transactions by their beginning: the younger has the greater.
+	Age uint64
+	// Choose returns which of several transactions in a circle of waits is rolled back; Choose of the
+	// transaction is asked whose wait closes the circle, or of one of the others. It must neither wait
+	// nor call an object.
+	Choose func(circle []*Transaction) *Transaction
+	// Doomed, if it is not nil, is called once, on a goroutine of its own, when the transaction can only
+	// be rolled back.
+	Doomed func(cause error)
+
+	frame  Frame   // the root of the call chains of its requests
+	r      Request // the Record of what is retained
+	box    Mailbox // in which frame runs, and nothing else does
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	at    []participation
+	steps []Step
+	open  int           // requests that have been made and have not ended
+	rest  chan struct{} // closed when there are none, after Quiesce; nil before
+	cause error         // why it can only be rolled back; nil if it can be committed
+	ended error         // why it takes no more requests
+}
+
+// participation is an object that has been called on behalf of a transaction.
+type participation struct {
+	box *Mailbox
+	as  *mailbox.Transaction
+}
+
+// Step is what a body has done on behalf of a transaction.
+type Step struct {
+	Box *Mailbox
+	// Undo undoes it. It returns an error if it cannot, and must neither panic nor end the goroutine.
+	Undo func() error
+}
+
+// inNothing is the configuration of the mailboxes of transactions.
+var inNothing = &Config{Rules: &mailbox.Rules{Operations: make([]mailbox.Operation, 1)}}
+
+// Start begins the transaction. It returns the context of its requests, which is derived from ctx and
+// ends with the transaction.
+func (t *Transaction) Start(ctx context.Context) context.Context {
+	outer := ChainOf(ctx)
+	inner, cancel := context.WithCancelCause(Tame(ctx))
+	t.cancel = cancel
+	t.box.config, t.box.host = inNothing, nowhere{}
+	t.frame = Frame{Context: inner, parent: outer, box: &t.box, r: &t.r, tame: true, tx: t}
+	if !Tamed(ctx) { // its values are those of the caller's own context
+		t.frame.Context, t.frame.tame = withValues{inner, ctx}, false
+	}
+	t.r.Record, t.r.frame = &t.r, &t.frame
+	t.r.box.Store(&t.box)
+	return &t.frame
+}
+
+// withValues is a context with the values of another one.
+type withValues struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements context.Context.
+func (c withValues) Value(key any) any {
+	if key == parentKey {
+		return c.Context.Value(key)
+	}
+	return c.values.Value(key)
+}
+
+// TransactionOf returns the transaction that requests made with ctx belong to, or nil. It may be over.
+func TransactionOf(ctx context.Context) *Transaction {
+	f, tame := innermost(ctx)
+	if !tame {
+		f, _ = ctx.Value(frameKey{}).(*Frame)
+	}
+	if f == nil {
+		return nil
+	}
+	return f.tx
+}
+
+// InTransaction reports whether requests made with ctx, which is tame, belong to a transaction.
+func InTransaction(ctx context.Context) bool {
+	f, _ := innermost(ctx)
+	return f != nil && f.tx != nil
+}
+
+// Outermost reports whether ctx is in no body that the transaction has called.
+func (t *Transaction) Outermost(ctx context.Context) bool {
+	f := ChainOf(ctx)
+	return f == nil || f.tx != t || f == &t.frame
+}
+
+// Join says that a request is made on behalf of the transaction, which Left ends. It fails if the
+// transaction takes none any more.
+func (t *Transaction) Join() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended != nil {
+		return t.ended
+	}
+	t.open++
+	return nil
+}
+
+// Left says that a request of the transaction has ended.
+func (t *Transaction) Left() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open--; t.open == 0 && t.rest != nil {
+		close(t.rest)
+	}
+}
+
+// At returns what the transaction is at an object that takes part.
+func (t *Transaction) At(m *Mailbox) *mailbox.Transaction {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.IndexFunc(t.at, func(p participation) bool { return p.box == m }); i >= 0 {
+		return t.at[i].as
+	}
+	as := &mailbox.Transaction{Name: t.Name, Record: &t.r}
+	t.at = append(t.at, participation{m, as})
+	return as
+}
+
+// Undo adds what a body has done. It is called before the body ends for the scheduler.
+func (t *Transaction) Undo(s Step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps = append(t.steps, s)
+}
+
+// Steps returns how much has been done, and can be undone: the work of the transaction.
+func (t *Transaction) Steps() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.steps)
+}
+
+// First reports whether nothing has been done at the object that could be undone.
+func (t *Transaction) First(m *Mailbox) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !slices.ContainsFunc(t.steps, func(s Step) bool { return s.Box == m })
+}
+
+// Objects returns the objects that take part.
+func (t *Transaction) Objects() []*Mailbox {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*Mailbox, len(t.at))
+	for i, p := range t.at {
+		all[i] = p.box
+	}
+	return all
+}
+
+// Cause returns why the transaction can only be rolled back; nil if it can be committed.
+func (t *Transaction) Cause() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause
+}
+
+// Ended returns why the transaction takes no more requests; nil if it does.
+func (t *Transaction) Ended() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
+}
+
+// Doom says that the transaction can only be rolled back, and why. It takes no more requests, and those
+// that wait leave their queues. Only the first call counts. Doom may be called with any lock held.
+func (t *Transaction) Doom(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil || t.frame.over.Load() {
+		return
+	}
+	t.cause = cause
+	if t.ended == nil {
+		t.ended = cause
+	}
+	go func() { // functions of other packages may be called when a context ends
+		t.cancel(cause)
+		if t.Doomed != nil {
+			t.Doomed(cause)
+		}
+	}()
+}
+
+// Quiesce lets the transaction take no more requests, which fail with the error, and waits until those
+// that there are have ended. If the context ends first it returns the context's error.
+func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
+	t.mu.Lock()
+	if t.ended == nil {
+		t.ended = ended
+	}
+	if t.rest == nil {
+		t.rest = make(chan struct{})
+		if t.open == 0 {
+			close(t.rest)
+		}
+	}
+	rest := t.rest
+	t.mu.Unlock()
+	select {
+	case <-rest:
+		return nil
+	default:
+	}
+	select {
+	case <-rest:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Undone undoes what has been done, in reverse order, and calls failed with the errors of steps that
+// could not be. Nothing may run on behalf of the transaction.
+func (t *Transaction) Undone(failed func(object string, err error)) {
+	for {
+		t.mu.Lock()
+		last := len(t.steps) - 1
+		if last < 0 {
+			t.mu.Unlock()
+			return
+		}
+		s := t.steps[last]
+		t.steps[last] = Step{}
+		t.steps = t.steps[:last]
+		t.mu.Unlock()
+		if err := s.Box.undo(s.Undo); err != nil {
+			failed(s.Box.Name(), err)
+		}
+	}
+}
+
+// undo calls the function on a thread of the object, if that has threads of its own.
+func (m *Mailbox) undo(do func() error) error {
+	d := m.config.Dispatcher
+	if d == nil {
+		return do()
+	}
+	u := &undoing{do: do, done: make(chan struct{})}
+	d.Dispatch(u)
+	<-u.done
+	return u.err
+}
+
+// undoing is a function that undoes something on a thread.
+type undoing struct {
+	do   func() error
+	err  error
+	done chan struct{}
+}
+
+// Run implements Task.
+func (u *undoing) Run() {
+	u.err = u.do()
+	close(u.done)
+}
+
+// Release ends the transaction: the objects do not retain its requests any more, and what waited for
+// that can start. Changed says that something has been undone.
+func (t *Transaction) Release(changed bool) {
+	t.mu.Lock()
+	all, ended := t.at, t.ended
+	t.frame.over.Store(true)
+	t.steps = nil
+	t.mu.Unlock()
+	release(all, changed)
+	t.cancel(ended)
+}
+
+// release is Release at the objects, the rest of them also if a guard that is evaluated at one ends the
+// goroutine.
+func release(at []participation, changed bool) {
+	if len(at) > 0 {
+		defer release(at[1:], changed)
+		at[0].box.releaseRetained(at[0].as, changed)
+	}
+}
+
+// releaseRetained lets go of what the object retains on behalf of a transaction.
+func (m *Mailbox) releaseRetained(as *mailbox.Transaction, changed bool) {
+	m.mu.Lock()
+	k := m.scheduler()
+	owner := m.engage()
+	k.Release(as, changed)
+	switch {
+	case !owner:
+		m.changed()
+		m.mu.Unlock()
+	case m.config.Dispatcher != nil:
+		m.changed()
+		m.mu.Unlock()
+		m.config.Dispatcher.Dispatch(m)
+	default:
+		m.serve(nil, 0, false) // no bodies of others: one might end the goroutine, which has more to do
+	}
+}
+
+// holdsMore has a worker look for circles, if r, which starts, makes its transaction block what it has not
+// blocked before, and the transaction may already wait for something else. The caller holds mu.
+func (m *Mailbox) holdsMore(r *mailbox.Request) {
+	if r.Claim != nil && r.Claim.Transaction != nil && pending.Load() > 1 && m.scheduler().Waits() {
+		m.recheck()
+	}
+}
+
+// retains reports whether the object retains any request. The caller holds mu.
+func (m *Mailbox) retains() bool {
+	k := m.queues.Load()
+	return k != nil && k.Retains()
+}
+
+// loses dooms the transactions on whose behalf the object retains requests, and forgets what they have
+// done: the object has lost its state. The caller holds mu.
+func (m *Mailbox) loses(cause error) {
+	k := m.queues.Load()
+	if k == nil || !k.Retains() {
+		return
+	}
+	var all []*Transaction
+	for r := range k.Running() {
+		if t := r.Record.(*Request).frame.transaction(); t != nil && r.State() == mailbox.StateRetained && !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	for _, t := range all {
+		t.Doom(cause)
+		t.forget(m)
+	}
+}
+
+// forget forgets what has been done at the object.
+func (t *Transaction) forget(m *Mailbox) {
+	as := t.At(m)
+	t.mu.Lock()
+	t.steps = slices.DeleteFunc(t.steps, func(s Step) bool { return s.Box == m })
+	t.mu.Unlock()
+	m.scheduler().Release(as, true)
+}
+
+// transaction returns the transaction of a body, or nil.
+func (f *Frame) transaction() *Transaction {
+	if f == nil {
+		return nil
+	}
+	return f.tx
+}
+
+// root reports whether f is no body but a transaction.
+func (f *Frame) root() bool { return f.tx != nil && f == &f.tx.frame }
+
+// blocking appends the nodes of what blocks others by r, which runs or is retained: the body, and the
+// transaction that r belongs to, which will retain it.
+func blocking(nodes []*waitgraph.Node, r *mailbox.Request) []*waitgraph.Node {
+	f := r.Record.(*Request).frame
+	nodes = f.appendTo(nodes)
+	if r.Claim != nil && r.Claim.Transaction != nil && r.State() == mailbox.StateRunning {
+		nodes = r.Claim.Transaction.Record.(*Request).frame.appendTo(nodes)
+	}
+	return nodes
+}
+
+// victim returns the transaction that is to be rolled back to break a circle that w has closed; nil if
+// there is none in the circle.
+func (w *waiter) victim(circle []waitgraph.Link) *Transaction {
+	var all []*Transaction
+	add := func(f *Frame) {
+		if t := f.tx; t != nil && !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	for _, link := range circle {
+		if link.Waits != nil {
+			add(link.Waits.Body().(*Frame))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	choose := all[0].Choose
+	if own := w.From().Body().(*Frame).tx; own != nil {
+		choose = own.Choose
+	}
+	return choose(all)
+}
+
+// sacrifices erases the waits of the transaction in a circle, and adds their waiters to those that are to
+// be aborted. It reports false if there is none that can be canceled. The caller holds graph.
+func (t *Transaction) sacrifices(circle []waitgraph.Link, err *mailbox.DeadlockError, broken *[]*waiter) (some bool) {
+	for _, link := range circle {
+		if link.Waits == nil || link.Waits.Body().(*Frame).tx != t {
+			continue
+		}
+		for _, wait := range slices.Clone(link.Waits.Waits()) {
+			w := wait.Owner.(*waiter)
+			if w.by != nil && !w.by.cancel() {
+				continue
+			}
+			w.erase()
+			w.err = err
+			*broken = append(*broken, w)
+			some = true
+		}
+	}
+	return some
+}
