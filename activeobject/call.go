@@ -375,7 +375,7 @@ func (op *operationInfo) in(o *objectHeader) *operationInfo {
 // if it is not nil, computes a key: see checkKey.
 func (op *operationInfo) take(ctx context.Context, o *objectHeader, how callMode, key func() (any, bool)) (w word.Word, taken bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, false, err
+		return 0, false, op.typ.ended(ctx, err)
 	}
 	switch {
 	case o.config.typ != op.typ:

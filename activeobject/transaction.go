@@ -138,6 +138,17 @@ func (e *UndoError) Error() string {
 	return fmt.Sprintf("sluice: %s.%s could not be undone: %v", e.Object, e.Operation, e.Value)
 }
 
+// ended returns why the context has ended of a request that is not made any more, with whose error it would
+// fail: if it is that of a transaction, for the same reason as that.
+func (t *typeInfo) ended(ctx context.Context, err error) error {
+	if t.transactional {
+		if tx := engine.TransactionOf(ctx); tx != nil && tx.Ended() != nil {
+			return tx.Ended()
+		}
+	}
+	return err
+}
+
 // join makes r a request of the transaction of ctx, if there is one, and the operation one of an object
 // that takes part.
 func (op *operationInfo) join(ctx context.Context, o *objectHeader, r *engine.Request) error {

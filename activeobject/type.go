@@ -260,7 +260,11 @@ func (t *Type[T]) seal() {
 		declared = append(declared, op.info.rule())
 		names = append(names, op.info.name)
 	}
-	t.rules = &mailbox.Rules{Operations: declared, Conflicts: guards.NewExclusive(names...), Transactional: t.transactional, Commuting: t.commutes}
+	conflicts := guards.NewExclusive(names...)
+	if t.transactional { // bodies run one at a time anyway; several transactions may have called functions
+		conflicts = guards.Where(names, func(i, j int) bool { return declared[i].Kind != mailbox.Function || declared[j].Kind != mailbox.Function })
+	}
+	t.rules = &mailbox.Rules{Operations: declared, Conflicts: conflicts, Transactional: t.transactional, Commuting: t.commutes}
 }
 
 // rule returns what the scheduler knows of the operation.

@@ -38,11 +38,31 @@ type Reason struct {
 	Step uint64 `json:"step,omitempty"`
 	// Conflicts are the operations of the running requests in the way.
 	Conflicts []string `json:"conflicts,omitempty"`
+	// Held are the requests in the way that transactions hold, whose bodies have ended.
+	Held []HeldBy `json:"held,omitempty"`
 	// Behind is the operation of the request that comes first.
 	Behind string `json:"behind,omitempty"`
 	// Threads says, of a request that is not considered before it has a thread, what has
 	// become of them.
 	Threads string `json:"threads,omitempty"`
+}
+
+// HeldBy is an operation that a transaction has called and holds.
+type HeldBy struct {
+	Operation   string `json:"operation"`
+	Transaction string `json:"transaction"`
+}
+
+// conflicts says what is in the way.
+func (r Reason) conflicts() string {
+	var all []string
+	if len(r.Conflicts) > 0 {
+		all = append(all, strings.Join(r.Conflicts, ", ")+", running")
+	}
+	for _, h := range r.Held {
+		all = append(all, h.Operation+", held by transaction "+h.Transaction)
+	}
+	return "conflicts with " + strings.Join(all, "; ")
 }
 
 // String says the reason in a few words.
@@ -55,15 +75,15 @@ func (r Reason) String() string {
 	case GuardFalse:
 		return guard
 	case Conflict:
-		s := "conflicts with " + strings.Join(r.Conflicts, ", ") + ", running"
+		s := r.conflicts()
 		if guard != "" {
 			s += "; " + guard
 		}
 		return s
 	case Suspended:
 		s := "object is suspended"
-		if len(r.Conflicts) > 0 {
-			s += "; conflicts with " + strings.Join(r.Conflicts, ", ") + ", running"
+		if len(r.Conflicts)+len(r.Held) > 0 {
+			s += "; " + r.conflicts()
 		}
 		if guard != "" {
 			s += "; " + guard
@@ -103,6 +123,11 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 			reason.Conflicts = append(reason.Conflicts, s.rules.Operations[op].Name)
 		}
 	}
+	for other := s.running.first; other != nil && s.retained > 0; other = other.next {
+		if held := (HeldBy{s.rules.Operations[other.Op].Name, other.Held()}); held.Transaction != "" && !slices.Contains(reason.Held, held) && s.conflict(r, other, recall) {
+			reason.Held = append(reason.Held, held)
+		}
+	}
 	a := q.resultOf(r)
 	closed := r.state == StateAdmitted && a.stamp != 0 && a.falsePart != ""
 	if closed {
@@ -111,7 +136,7 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 	switch {
 	case s.held:
 		reason.Cause = Suspended
-	case reason.Conflicts != nil:
+	case reason.Conflicts != nil, reason.Held != nil:
 		reason.Cause = Conflict
 	case closed && s.stands(q, r, a):
 		reason.Cause = GuardFalse
@@ -124,13 +149,13 @@ func (s *Scheduler) Explain(r *Request, reason *Reason) {
 	}
 }
 
-// blockedByOp reports whether a request of the operation runs that r, of a scoped one, conflicts
+// blockedByOp reports whether the body of a request of the operation runs that r, of a scoped one, conflicts
 // with, as far as that is known.
 func (s *Scheduler) blockedByOp(r *Request, op int) bool {
 	n := s.queues[op].runs // those announced by Begin are left, and are alike
 	for other := s.running.first; other != nil; other = other.next {
 		if other.Op == op {
-			if n--; s.conflict(r, other, recall) {
+			if n--; other.state == StateRunning && s.conflict(r, other, recall) {
 				return true
 			}
 		}

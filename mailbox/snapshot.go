@@ -49,6 +49,8 @@ type Waiting struct {
 	Arrival uint64 `json:"arrival"`
 	// Position is the request's place among those of its operation, from 1.
 	Position int `json:"position"`
+	// Transaction is the transaction that the request belongs to.
+	Transaction string `json:"transaction,omitempty"`
 	// Outside requests have not been admitted: they arrived while something ran
 	// that they conflict with, or at a queue that was full.
 	Outside bool `json:"outside,omitempty"`
@@ -102,6 +104,9 @@ func (s Snapshot) String() string {
 		if w.Thread {
 			thread = ", with a thread"
 		}
+		if w.Transaction != "" {
+			thread += ", in transaction " + w.Transaction
+		}
 		fmt.Fprintf(&b, "  waiting  %s%s (no. %d in its queue, for %v%s): %s\n",
 			w.Operation, key, w.Position, w.Age.Round(time.Microsecond), thread, w.Reason)
 	}
@@ -118,7 +123,7 @@ func (s Snapshot) Runners() string {
 		}
 		state := "running"
 		if r.Held {
-			state, long = "held   ", " by "+r.Transaction
+			state, long = "held   ", " by transaction "+r.Transaction
 		}
 		fmt.Fprintf(&b, "  %s  %s%s\n", state, r.Operation, long)
 		far(&b, r.Waits, "    ")

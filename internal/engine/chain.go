@@ -113,7 +113,7 @@ func (f *Frame) within(box *Mailbox) *Frame {
 // String implements fmt.Stringer.
 func (f *Frame) String() string {
 	if f.root() {
-		return f.tx.Name
+		return f.tx.String()
 	}
 	return f.box.host.Name() + "." + f.box.config.Rules.Operations[f.op].Name
 }

@@ -36,6 +36,8 @@ type Transaction struct {
 	Name string
 	// Age orders transactions by their beginning: the younger has the greater.
 	Age uint64
+	// Owner is what the transaction stands for.
+	Owner any
 	// Choose returns which of several transactions in a circle of waits is rolled back; Choose of the
 	// transaction is asked whose wait closes the circle, or of one of the others. It must neither wait
 	// nor call an object.
@@ -389,6 +391,9 @@ func (f *Frame) transaction() *Transaction {
 	}
 	return f.tx
 }
+
+// String implements fmt.Stringer.
+func (t *Transaction) String() string { return "transaction " + t.Name }
 
 // root reports whether f is no body but a transaction.
 func (f *Frame) root() bool { return f.tx != nil && f == &f.tx.frame }

@@ -1,0 +1,325 @@
+package transaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/internal/engine"
+)
+
+// Manager begins transactions, and decides their outcome. One is enough for a system; transactions of
+// several managers may call the same objects, but a transaction belongs to one.
+type Manager struct {
+	system   *actor.System
+	settings *commitSettings
+	lease    time.Duration
+	attempts int
+	choose   func([]*engine.Transaction) *engine.Transaction
+
+	mu     sync.Mutex
+	closed error
+	open   map[uuid.UUID]*Transaction
+	ages   uint64
+	idle   chan struct{} // closed when none is open; nil unless Close waits for it
+}
+
+// Option sets what a Manager does.
+type Option func(*options)
+
+type options struct {
+	lease, wait time.Duration
+	attempts    int
+	log         Log
+	victim      Victim
+	wrong       string
+}
+
+// Lease is how long a transaction may last, from its beginning to its end: after that it is rolled back, and
+// that is logged. The default is a minute. 0 sets no end.
+func Lease(d time.Duration) Option {
+	return func(o *options) {
+		if o.lease = d; d < 0 {
+			o.wrong = "Lease is negative"
+		}
+	}
+}
+
+// Attempts is how often Run runs a transaction that is rolled back because of a deadlock, before it returns
+// the error. The default is 100.
+func Attempts(n int) Option {
+	return func(o *options) {
+		if o.attempts = n; n < 1 {
+			o.wrong = "Attempts is less than 1"
+		}
+	}
+}
+
+// DecisionLog is the log in which decisions over several resources are kept. Without one, a transaction
+// with two resources that can prepare is rolled back (ErrNoLog).
+func DecisionLog(l Log) Option {
+	return func(o *options) {
+		if o.log = l; l == nil {
+			o.wrong = "DecisionLog is given nil"
+		}
+	}
+}
+
+// Patience is how long the end of a transaction waits for a resource to decide, or to be told; one that has
+// not answered by then is reported as unfinished, or the outcome as in doubt. The default is half a minute.
+func Patience(d time.Duration) Option {
+	return func(o *options) {
+		if o.wait = d; d <= 0 {
+			o.wrong = "Patience is not positive"
+		}
+	}
+}
+
+// Victim says which transaction of a deadlock is rolled back.
+type Victim uint8
+
+const (
+	// Youngest is the one that was begun last. A transaction that Run runs again is as old as at first, so
+	// that it is not chosen for ever.
+	Youngest Victim = iota
+	// LeastWork is the one of which the least has to be undone; of several the youngest. One that does little
+	// may be chosen again and again, as often as Attempts allows.
+	LeastWork
+)
+
+// Sacrifice has the given transaction of a deadlock rolled back, instead of the youngest.
+func Sacrifice(v Victim) Option {
+	return func(o *options) {
+		if o.victim = v; v > LeastWork {
+			o.wrong = "Sacrifice is given no Victim"
+		}
+	}
+}
+
+// NewManager returns a manager for the objects of a system, by whose logger it tells what is not told by an
+// error. It fails with an *OptionError if an option makes no sense.
+func NewManager(system *actor.System, opts ...Option) (*Manager, error) {
+	o := options{lease: time.Minute, attempts: 100}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if system == nil {
+		o.wrong = "the system is nil: make one with actor.NewSystem"
+	}
+	if o.wrong != "" {
+		return nil, &OptionError{Problem: o.wrong}
+	}
+	m := &Manager{system: system, lease: o.lease, attempts: o.attempts, choose: youngest, open: map[uuid.UUID]*Transaction{}}
+	if o.victim == LeastWork {
+		m.choose = leastWork
+	}
+	m.settings = newCommitSettings(o.log, o.wait, func(err error) { system.Logger().Warn("sluice: " + err.Error()) })
+	return m, nil
+}
+
+// youngest returns the transaction that was begun last.
+func youngest(circle []*engine.Transaction) *engine.Transaction {
+	return slices.MaxFunc(circle, func(a, b *engine.Transaction) int { return int(int64(a.Age - b.Age)) })
+}
+
+// leastWork returns the transaction that has done least; of several the youngest.
+func leastWork(circle []*engine.Transaction) *engine.Transaction {
+	return slices.MaxFunc(circle, func(a, b *engine.Transaction) int {
+		if d := b.Steps() - a.Steps(); d != 0 {
+			return d
+		}
+		return int(int64(a.Age - b.Age))
+	})
+}
+
+// Begin begins a transaction by hand. Requests belong to it that are made with the context that Begin
+// returns, which is derived from ctx, and ends with the transaction. It ends by Commit or Rollback, or with
+// its lease.
+//
+// It fails with a *NestedError if ctx is that of another transaction that is open, and with a *ClosedError if
+// the manager is closed.
+func (m *Manager) Begin(ctx context.Context) (context.Context, *Transaction, error) {
+	return m.begin(ctx, 0)
+}
+
+// begin is Begin for a transaction as old as another one; an age of 0 is that of a new one.
+func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Transaction, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	if outer := From(ctx); outer != nil && outer.tx.Ended() == nil {
+		return nil, nil, &NestedError{Transaction: outer.id, Foreign: outer.manager != m}
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, nil, fmt.Errorf("sluice: a transaction gets no identifier: %w", err)
+	}
+	t := &Transaction{manager: m, id: id, began: time.Now(), over: make(chan struct{})}
+	t.tx = engine.Transaction{Name: id.String(), Owner: t, Choose: m.choose, Doomed: t.doomed}
+	t.parts = newParticipants(id, m.settings)
+	_ = t.parts.register((*coordinator)(t), true)
+	m.mu.Lock()
+	if m.closed != nil {
+		m.mu.Unlock()
+		return nil, nil, m.closed
+	}
+	if t.tx.Age = age; age == 0 {
+		m.ages++
+		t.tx.Age = m.ages
+	}
+	inner := t.tx.Start(ctx)
+	m.open[id] = t
+	if m.lease > 0 {
+		t.expire = time.AfterFunc(m.lease, t.expired)
+	}
+	m.mu.Unlock()
+	return inner, t, nil
+}
+
+// Transactions yields the transactions that have not ended, in no particular order: those that are in doubt
+// among them.
+func (m *Manager) Transactions() iter.Seq[*Transaction] {
+	return func(yield func(*Transaction) bool) {
+		m.mu.Lock()
+		all := make([]*Transaction, 0, len(m.open))
+		for _, t := range m.open {
+			all = append(all, t)
+		}
+		m.mu.Unlock()
+		for _, t := range all {
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// Find returns the transaction with the identifier, if it has not ended, or nil.
+func (m *Manager) Find(id uuid.UUID) *Transaction {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.open[id]
+}
+
+// Resolve tries again to find out the outcomes that are in doubt, and to tell resources that have not
+// confirmed one. It returns what is left, as *OutcomeErrors; nil if nothing is.
+func (m *Manager) Resolve(ctx context.Context) error {
+	var left []error
+	for t := range m.Transactions() {
+		select {
+		case <-t.over:
+			err := t.parts.resolve(ctx)
+			if !t.parts.unfinished() {
+				m.forget(t)
+			}
+			left = append(left, err)
+		default:
+		}
+	}
+	return errors.Join(left...)
+}
+
+// Recover is the function Recover, with the manager's log and the given ones. It may be called while
+// transactions run, and leaves those alone.
+func (m *Manager) Recover(ctx context.Context, logs []Log, resources ...Recoverable) ([]Recovered, error) {
+	if m.settings.log != nil {
+		logs = append(slices.Clip(logs), m.settings.log)
+	}
+	return recoverBranches(ctx, logs, resources, func(id uuid.UUID) bool { return m.Find(id) != nil })
+}
+
+// Close lets no transaction begin any more, and waits for the end of those that are open. If ctx ends before,
+// these are rolled back, and Close returns the context's error.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	if m.closed == nil {
+		m.closed = &ClosedError{}
+	}
+	if m.idle == nil {
+		if m.idle = make(chan struct{}); len(m.open) == 0 {
+			close(m.idle)
+		}
+	}
+	idle := m.idle
+	m.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+	}
+	for t := range m.Transactions() {
+		_ = t.rollback(&ClosedError{})
+	}
+	return ctx.Err()
+}
+
+// forget takes a transaction that has ended off the list, unless something is left to be done for it.
+func (m *Manager) forget(t *Transaction) {
+	unfinished := t.parts.unfinished()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.expire != nil {
+		t.expire.Stop()
+	}
+	if unfinished {
+		return
+	}
+	delete(m.open, t.id)
+	if m.idle != nil && len(m.open) == 0 {
+		select {
+		case <-m.idle:
+		default:
+			close(m.idle)
+		}
+	}
+}
+
+// log tells the system's logger what has become of a transaction.
+func (m *Manager) log(t *Transaction, what string, err error) {
+	m.system.Logger().Warn("sluice: "+t.String()+" "+what, "transaction", t.id.String(), "error", err)
+}
+
+// OptionError says that NewManager was given an option that makes no sense. There is no manager.
+type OptionError struct{ Problem string }
+
+// Error implements error.
+func (e *OptionError) Error() string { return "sluice: NewManager: " + e.Problem }
+
+// NestedError fails the beginning of a transaction inside another one, which goes on. Run inside a transaction
+// of the same manager belongs to that transaction, and does not fail.
+type NestedError struct {
+	Transaction uuid.UUID
+	Foreign     bool // it belongs to another manager
+}
+
+// Error implements error.
+func (e *NestedError) Error() string {
+	if e.Foreign {
+		return fmt.Sprintf("sluice: the context is that of transaction %v, of another manager: pass one from outside of it", e.Transaction)
+	}
+	return fmt.Sprintf("sluice: the context is that of transaction %v, which is open: use Run to be a part of it", e.Transaction)
+}
+
+// ClosedError says that the manager has been closed: no transaction begins, and one that had not ended in time
+// has been rolled back.
+type ClosedError struct{}
+
+// Error implements error.
+func (e *ClosedError) Error() string { return "sluice: the transaction manager is closed" }
+
+// LeaseError is why a transaction has been rolled back that has lasted for too long.
+type LeaseError struct {
+	Transaction uuid.UUID
+	Lease       time.Duration
+}
+
+// Error implements error.
+func (e *LeaseError) Error() string {
+	return fmt.Sprintf("sluice: transaction %v has not ended within %v", e.Transaction, e.Lease)
+}

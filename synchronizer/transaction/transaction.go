@@ -1,0 +1,192 @@
+package transaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sluice-go/sluice/internal/engine"
+)
+
+// Transaction is the transaction object: what is done with its context becomes one whole. Its methods may be
+// called from any goroutine.
+type Transaction struct {
+	manager *Manager
+	id      uuid.UUID
+	began   time.Time
+	tx      engine.Transaction
+	parts   *participants
+	over    chan struct{} // closed when it has ended
+	expire  *time.Timer   // the end of its lease
+
+	mu     sync.Mutex
+	ending bool  // Commit has been called, or it is being rolled back
+	err    error // of its end
+}
+
+var _ Registrar = (*Transaction)(nil)
+
+// From returns the innermost transaction that requests made with ctx belong to, or nil. It may have ended.
+func From(ctx context.Context) *Transaction {
+	tx := engine.TransactionOf(ctx)
+	if tx == nil {
+		return nil
+	}
+	t, _ := tx.Owner.(*Transaction)
+	return t
+}
+
+// ID returns the transaction identifier: a UUID of version 7, so that later ones are greater.
+func (t *Transaction) ID() uuid.UUID { return t.id }
+
+// String implements fmt.Stringer.
+func (t *Transaction) String() string { return t.tx.String() }
+
+// Register implements Registrar. It fails with a *RegistrationError also if the transaction has ended, or is
+// ending.
+func (t *Transaction) Register(r Resource) error { return t.parts.register(r, false) }
+
+// RegisterLast implements Registrar.
+func (t *Transaction) RegisterLast(r LastResource) error { return t.parts.registerLast(r) }
+
+// Commit ends the transaction: what has been done in it stays. It waits for the requests that were made in
+// it and have not ended yet; if ctx ends before they have, the transaction is rolled back.
+//
+// It returns nil if all has been committed, and else an *OutcomeError, which says what has become of it; or
+// an *EndedError if the transaction had ended before, and an *InsideError if ctx is that of a body which the
+// transaction has called.
+func (t *Transaction) Commit(ctx context.Context) error {
+	if !t.tx.Outermost(ctx) {
+		return &InsideError{Transaction: t.id, Call: "Commit"}
+	}
+	if !t.begin() {
+		<-t.over // it is being rolled back, which takes no longer than its bodies
+		return &EndedError{Transaction: t.id, Err: t.err}
+	}
+	defer t.end()
+	err := t.tx.Quiesce(ctx, &EndedError{Transaction: t.id})
+	if err != nil {
+		t.tx.Doom(fmt.Errorf("requests had not ended: %w", err))
+		_ = t.tx.Quiesce(context.Background(), nil)
+	}
+	t.err = t.parts.commit(ctx)
+	return t.err
+}
+
+// Rollback ends the transaction: what has been done in it is undone, in reverse order, and the resources roll
+// back. Requests that wait leave their queues; Rollback waits for bodies that run. After the end it does
+// nothing and returns nil.
+//
+// It returns an *OutcomeError if something could not be undone, or a resource has failed.
+func (t *Transaction) Rollback() error { return t.rollback(&EndedError{Transaction: t.id}) }
+
+// rollback is Rollback, with the reason.
+func (t *Transaction) rollback(cause error) error {
+	if !t.begin() {
+		<-t.over
+		return nil
+	}
+	defer t.end()
+	t.tx.Doom(cause)
+	_ = t.tx.Quiesce(context.Background(), cause)
+	t.err = t.parts.rollback(context.Background(), t.tx.Cause())
+	return t.err
+}
+
+// begin reports whether the caller is to end the transaction.
+func (t *Transaction) begin() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.ending
+	t.ending = true
+	return first
+}
+
+// end says that the transaction has ended.
+func (t *Transaction) end() {
+	t.manager.forget(t)
+	close(t.over)
+}
+
+// expired is called at the end of the lease.
+func (t *Transaction) expired() {
+	err := &LeaseError{Transaction: t.id, Lease: t.manager.lease}
+	t.manager.log(t, "is rolled back", err)
+	t.tx.Doom(err)
+}
+
+// doomed is called when the transaction can only be rolled back.
+func (t *Transaction) doomed(cause error) {
+	if err := t.rollback(cause); err != nil {
+		t.manager.log(t, "could not be rolled back completely", err)
+	}
+}
+
+// Done returns a channel that is closed when the transaction has ended.
+func (t *Transaction) Done() <-chan struct{} { return t.over }
+
+// coordinator is the resource of a transaction that stands for its objects: it takes what they hold out of
+// their running queues. It is volatile: objects can always commit.
+type coordinator Transaction
+
+// Name implements Resource.
+func (c *coordinator) Name() string { return "objects" }
+
+// Prepare implements Resource. It fails if a request has left an object in a state in which the transaction
+// cannot be committed.
+func (c *coordinator) Prepare(context.Context, Branch) (Vote, error) {
+	if cause := c.tx.Cause(); cause != nil {
+		return 0, cause
+	}
+	return Prepared, nil
+}
+
+// Commit implements Resource.
+func (c *coordinator) Commit(context.Context, uuid.UUID) error {
+	c.tx.Release(false)
+	return nil
+}
+
+// Rollback implements Resource. What could not be undone is a heuristic outcome.
+func (c *coordinator) Rollback(context.Context, uuid.UUID) error {
+	var failed []error
+	changed := c.tx.Steps() > 0
+	c.tx.Undone(func(_ string, err error) { failed = append(failed, err) })
+	c.tx.Release(changed)
+	if failed == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrHeuristic, errors.Join(failed...))
+}
+
+// EndedError fails what is done with a transaction that has ended, or is ending. It has not been done.
+type EndedError struct {
+	Transaction uuid.UUID
+	Err         error // how it has ended: nil, or an *OutcomeError
+}
+
+// Error implements error.
+func (e *EndedError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("sluice: transaction %v has ended: %v", e.Transaction, e.Err)
+	}
+	return fmt.Sprintf("sluice: transaction %v has ended", e.Transaction)
+}
+
+// Unwrap returns how the transaction has ended.
+func (e *EndedError) Unwrap() error { return e.Err }
+
+// InsideError fails a call that ends a transaction and is made from inside a body that the transaction has
+// called: the end would wait for the body. The transaction goes on.
+type InsideError struct {
+	Transaction uuid.UUID
+	Call        string
+}
+
+// Error implements error.
+func (e *InsideError) Error() string {
+	return fmt.Sprintf("sluice: %s of transaction %v is called from inside a body that runs in it: call it where the transaction was begun", e.Call, e.Transaction)
+}

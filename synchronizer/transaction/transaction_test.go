@@ -1,0 +1,165 @@
+package transaction_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/activeobject/objecttest"
+	"github.com/sluice-go/sluice/mailbox"
+	"github.com/sluice-go/sluice/synchronizer/transaction"
+)
+
+var ctx = context.Background()
+
+func TestWhatIsCommittedStays(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		from, to := b.account(100), b.account(0)
+		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error {
+			require.NoError(t, withdraw.Do(ctx, from, 30))
+			return deposit.Do(ctx, to, 30)
+		}))
+		b.holds(from, 70)
+		b.holds(to, 30)
+	})
+}
+
+func TestWhatIsRolledBackIsUndone(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		from, to := b.account(100), b.account(0)
+		require.ErrorIs(t, b.manager.Run(ctx, func(ctx context.Context) error {
+			require.NoError(t, withdraw.Do(ctx, from, 30))
+			require.NoError(t, deposit.Do(ctx, to, 30))
+			require.NoError(t, deposit.Do(ctx, to, 5))
+			return errBroken
+		}), errBroken)
+		b.holds(from, 100)
+		b.holds(to, 0)
+	})
+}
+
+func TestNothingSeesWhatIsNotCommitted(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		account := b.account(100)
+		inner, tx, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		require.NoError(t, deposit.Do(inner, account, 30))
+		seen := balance.Send(ctx, account, nil)
+		objecttest.Waiting(t, account, balance, 1)
+		n, err := balance.Call(inner, account, nil) // which passes the one that waits
+		require.NoError(t, err)
+		require.Equal(t, 130, n)
+		explained := account.Explain().String()
+		require.Contains(t, explained, "held     deposit by transaction "+tx.ID().String())
+		require.Contains(t, explained, "balance (no. 1 in its queue")
+		require.Contains(t, explained, "conflicts with deposit, held by transaction "+tx.ID().String())
+		require.NoError(t, tx.Rollback())
+		n, err = seen.Await(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 100, n)
+	})
+}
+
+func TestWhatIsReadStays(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		account := b.account(100)
+		inner, tx, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		n, err := balance.Call(inner, account, nil)
+		require.NoError(t, err)
+		require.Equal(t, 100, n)
+		b.holds(account, 100) // which may be read
+		changed := deposit.Send(ctx, account, 1)
+		objecttest.Waiting(t, account, deposit, 1)
+		require.NoError(t, deposit.Do(inner, account, 5), "an upgrade passes what waits")
+		require.NoError(t, tx.Commit(ctx))
+		_, err = changed.Await(ctx)
+		require.NoError(t, err)
+		b.holds(account, 106)
+	})
+}
+
+func TestGuardsSeeWhatTheTransactionHasDone(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		account := b.account(0)
+		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error {
+			sent := withdraw.Send(ctx, account, 30)
+			objecttest.Waiting(t, account, withdraw, 1)
+			require.NoError(t, deposit.Do(ctx, account, 30))
+			_, err := sent.Await(ctx)
+			return err
+		}))
+		b.holds(account, 0)
+	})
+}
+
+func TestADeadlockRollsTheYoungestBack(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		one, other := b.account(0), b.account(0)
+		older, first, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		younger, second, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		require.NoError(t, deposit.Do(older, one, 1))
+		require.NoError(t, deposit.Do(younger, other, 2))
+		waits := make(chan error)
+		go func() { waits <- deposit.Do(younger, one, 2) }()
+		objecttest.Waiting(t, one, deposit, 1)
+		require.NoError(t, deposit.Do(older, other, 1), "it closes the circle, and goes on")
+		var deadlock *activeobject.DeadlockError
+		require.ErrorAs(t, <-waits, &deadlock)
+		require.ElementsMatch(t, []mailbox.Link{
+			{Body: first.String(), For: other.Name() + ".deposit"},
+			{Body: second.String(), For: one.Name() + ".deposit"},
+		}, deadlock.Circle)
+		<-second.Done()
+		require.NoError(t, first.Commit(ctx))
+		require.ErrorAs(t, second.Commit(ctx), new(*transaction.EndedError))
+		b.holds(one, 1)
+		b.holds(other, 1)
+	})
+}
+
+func TestALeaseEndsATransaction(t *testing.T) {
+	b := newBank(t)
+	manager, err := transaction.NewManager(b.system, transaction.Lease(time.Millisecond))
+	require.NoError(t, err)
+	account := b.account(0)
+	inner, tx, err := manager.Begin(ctx)
+	require.NoError(t, err)
+	if err := deposit.Do(inner, account, 1); err != nil {
+		require.ErrorAs(t, err, new(*transaction.LeaseError))
+	}
+	<-tx.Done()
+	require.ErrorAs(t, deposit.Do(inner, account, 1), new(*transaction.LeaseError))
+	require.ErrorAs(t, tx.Commit(ctx), new(*transaction.EndedError))
+	b.holds(account, 0)
+}
+
+func TestAnOperationThatCannotBeUndoneIsRefused(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		account := b.account(1)
+		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error {
+			require.ErrorAs(t, reset.Do(ctx, account, nil), new(*activeobject.NotUndoableError))
+			return nil
+		}))
+		b.holds(account, 1)
+	})
+}
+
+func TestABodyThatPanicsRollsTheTransactionBack(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		one, other := b.account(1), b.account(1)
+		err := b.manager.Run(ctx, func(ctx context.Context) error {
+			require.NoError(t, deposit.Do(ctx, one, 1))
+			_ = smash.Do(ctx, other, nil)
+			return nil
+		})
+		require.ErrorIs(t, err, transaction.ErrRolledBack)
+		require.ErrorAs(t, err, new(*activeobject.PanicError))
+		b.holds(one, 1)
+	})
+}
