@@ -64,7 +64,7 @@ func (t *Transaction) Commit(ctx context.Context) error {
 	}
 	if !t.begin() {
 		<-t.over // it is being rolled back, which takes no longer than its bodies
-		return &EndedError{Transaction: t.id, Err: t.err}
+		return t.ended()
 	}
 	defer t.end()
 	err := t.tx.Quiesce(ctx, &EndedError{Transaction: t.id})
@@ -74,6 +74,15 @@ func (t *Transaction) Commit(ctx context.Context) error {
 	}
 	t.err = t.parts.commit(ctx)
 	return t.err
+}
+
+// ended returns the error of a Commit that comes too late.
+func (t *Transaction) ended() error {
+	var asked *EndedError
+	if cause := t.tx.Cause(); cause != nil && t.err == nil && !errors.As(cause, &asked) {
+		return &OutcomeError{Transaction: t.id, Outcome: RolledBack, Cause: cause}
+	}
+	return &EndedError{Transaction: t.id, Err: t.err}
 }
 
 // Rollback ends the transaction: what has been done in it is undone, in reverse order, and the resources roll

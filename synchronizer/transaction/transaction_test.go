@@ -117,7 +117,9 @@ func TestADeadlockRollsTheYoungestBack(t *testing.T) {
 		}, deadlock.Circle)
 		<-second.Done()
 		require.NoError(t, first.Commit(ctx))
-		require.ErrorAs(t, second.Commit(ctx), new(*transaction.EndedError))
+		err = second.Commit(ctx)
+		require.ErrorIs(t, err, transaction.ErrRolledBack)
+		require.ErrorAs(t, err, &deadlock)
 		b.holds(one, 1)
 		b.holds(other, 1)
 	})
@@ -135,7 +137,7 @@ func TestALeaseEndsATransaction(t *testing.T) {
 	}
 	<-tx.Done()
 	require.ErrorAs(t, deposit.Do(inner, account, 1), new(*transaction.LeaseError))
-	require.ErrorAs(t, tx.Commit(ctx), new(*transaction.EndedError))
+	require.ErrorAs(t, tx.Commit(ctx), new(*transaction.LeaseError))
 	b.holds(account, 0)
 }
 
