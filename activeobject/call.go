@@ -37,6 +37,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	case w&^word.Parked == op.info.idle && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.info.mark):
 	case w.Has(word.Shared) && o.config.typ == op.info.alone && ctx.Err() == nil && o.box.Admit(op.info.index):
 		w = word.Never
+	case op.info.outside(ctx, &o.objectHeader, w):
 	default:
 		r, _, err = enter(op, ctx, o, arg, calling, nil)
 		return r, err
@@ -77,7 +78,7 @@ func (op *Operation[T, A, R]) Call(ctx context.Context, o *Object[T], arg A) (r 
 	}
 	at = releasing
 	watched := watchedNone
-	if w != op.info.idle && (op.info.changed || w == word.Never) {
+	if w.Has(word.Parked) && (op.info.changed || w == word.Never) {
 		// Others wait, or run. If they all wait for one guard, it is at hand.
 		switch {
 		case w == word.Never:
@@ -432,7 +433,7 @@ func (op *operationInfo) gone(o *objectHeader, w word.Word) bool {
 	if w == word.Never {
 		return o.box.Depart(op.index)
 	}
-	return w == op.idle && o.box.Word.CompareAndSwap(w|op.mark, w)
+	return !w.Has(word.Parked) && o.box.Word.CompareAndSwap(w|op.mark, w)
 }
 
 // told makes the error of a request that was told, and has been caught, one for the log.

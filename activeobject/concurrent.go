@@ -85,9 +85,10 @@ func (op *operationInfo) footprint(o *objectHeader, in typed, t *engine.Transact
 			c, err = nil, op.keyFailed(o, engine.Panicked(recover()))
 		}
 	}()
-	c = &mailbox.Claim{}
 	if t != nil && o.config.typ.transactional {
-		c.Transaction = t.At(&o.box)
+		c = t.At(&o.box).Claim()
+	} else {
+		c = &mailbox.Claim{}
 	}
 	if table := &o.config.engine.Rules.Conflicts; table.Narrowed(op.index) {
 		scopes := table.Scopes()

@@ -521,17 +521,16 @@ func (op *operationInfo) complete(index int, leaf bool, guard string, looks guar
 	if guard != "" && op.kind == mailbox.Procedure {
 		op.kind = mailbox.Entry // it waits from now on
 	}
-	op.idle, op.alone = word.Idle(op.typ.tag), op.typ
-	if op.typ.transactional {
-		op.alone = nil
-	}
-	if !leaf || op.typ.transactional || looks&guards.AtWaiting != 0 || op.keyed || op.typ.tag == noTag {
+	op.idle, op.unasked, op.alone = word.Idle(op.typ.tag), word.Never, op.typ
+	if !leaf || looks&guards.AtWaiting != 0 || op.keyed || op.typ.tag == noTag {
 		// No fast path: bodies that may block are known to the scheduler, so that circles
 		// of waiting can be followed; a request that arrives counts itself; and a key is
 		// looked at before the object is taken. (A head of line that waits closes
 		// the fast path for all, so where it is open there is none to pass.) Nor has
-		// a type without a tag, as its objects cannot be told from others by their word. Of
-		// objects that take part in transactions, the context is asked first.
+		// a type without a tag, as its objects cannot be told from others by their word.
 		op.idle = word.Never
+	}
+	if op.typ.transactional { // the context has to be asked first
+		op.idle, op.unasked, op.alone = word.Never, op.idle, nil
 	}
 }

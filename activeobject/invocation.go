@@ -3,12 +3,14 @@ package activeobject
 import (
 	"context"
 	"reflect"
+
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // invocation is an operation with an argument.
 //
 // It is all of a request that is compiled for each operation, besides the fast path of a
-// call: what a program pays for an operation that it declares is the code of these five
+// call: what a program pays for an operation that it declares is the code of these six
 // methods. Everything else knows an invocation as typed, and is compiled once.
 type invocation[T, A, R any] struct {
 	_   incomparable
@@ -27,6 +29,8 @@ type typed interface {
 	// apply runs the body, and writes the result to place, which is a *R unless one of the two types
 	// has been erased: see put.
 	apply(at any, ctx context.Context, place any) error
+	// undoes returns what undoes the body, which has run in the object and has a result in its place.
+	undoes(o *objectHeader, place any) engine.Undoer
 	// act does one of the things that are done less often.
 	act(do verb, x any) any
 	// answer carries out the operation for a message, and reports false if the argument is of
@@ -94,7 +98,6 @@ const (
 	acceptArgument             // the same for x that has come in a message; return nil if it is no argument
 	endDeclaration             // end the operation's declaration, with the number x
 	extendType                 // return the *operation of x, an *extension
-	undoBody                   // return a function that undoes what the body has done: see undone
 )
 
 func (i *invocation[T, A, R]) act(do verb, x any) any {
@@ -128,22 +131,33 @@ func (i *invocation[T, A, R]) act(do verb, x any) any {
 	case extendType:
 		e := x.(*extension[T])
 		return &inheritOperation(e.derived, e.part, op).operation
-	case undoBody:
-		u := x.(*undone)
-		return op.undoing(u.at, i.arg, u.place)
 	}
 	return nil
 }
 
-// undoing returns a function that undoes what the body has done with the argument.
-func (op *Operation[T, A, R]) undoing(at any, arg A, place any) func() {
-	state, result := stateOf[T](at), as[R](nil)
+// undoing is what undoes a body that has run.
+type undoing[T, A, R any] struct {
+	_      incomparable
+	op     *Operation[T, A, R]
+	o      *objectHeader
+	state  *T
+	arg    A
+	result R
+}
+
+func (i *invocation[T, A, R]) undoes(o *objectHeader, place any) engine.Undoer {
+	u := &undoing[T, A, R]{op: i.op, o: o, state: stateOf[T](o.box.Host()), arg: i.arg}
 	if p, ok := place.(*R); ok {
-		result = *p
-	} else if kept, ok := reflect.ValueOf(place).Elem().Interface().(R); ok {
-		result = kept
+		u.result = *p
+	} else if r, ok := reflect.ValueOf(place).Elem().Interface().(R); ok {
+		u.result = r
 	}
-	return func() { op.undo(state, arg, result) }
+	return u
+}
+
+// Undo implements engine.Undoer.
+func (u *undoing[T, A, R]) Undo() error {
+	return u.op.info.undo(u.o, func() { u.op.undo(u.state, u.arg, u.result) })
 }
 
 // accept returns the argument of a message.

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
 )
 
@@ -149,6 +150,12 @@ func (t *typeInfo) ended(ctx context.Context, err error) error {
 	return err
 }
 
+// outside takes the object, which was found with the word w, if that is idle, and ctx belongs to no
+// transaction; for an operation of objects that take part.
+func (op *operationInfo) outside(ctx context.Context, o *objectHeader, w word.Word) bool {
+	return op.alone == nil && w&^word.Parked == op.unasked && engine.Outside(ctx) && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.mark)
+}
+
 // join makes r a request of the transaction of ctx, if there is one, and the operation one of an object
 // that takes part.
 func (op *operationInfo) join(ctx context.Context, o *objectHeader, r *engine.Request) error {
@@ -174,7 +181,7 @@ func (c *request) saved(op *operationInfo, o *objectHeader) {
 		return
 	}
 	if t := c.pending.Request.Transaction(); t != nil && t.First(&o.box) {
-		t.Undo(engine.Step{Box: &o.box, Undo: op.undo(o, copies(o.box.Host()))})
+		t.Undo(engine.Step{Box: &o.box, Undoes: &restoring{op, o, copies(o.box.Host())}})
 	}
 }
 
@@ -185,37 +192,41 @@ func (c *request) done(in typed, o *objectHeader) {
 		return
 	}
 	if t := c.pending.Request.Transaction(); t != nil {
-		undo := in.act(undoBody, &undone{at: o.box.Host(), place: c.pending.Place}).(func())
-		t.Undo(engine.Step{Box: &o.box, Undo: op.undo(o, undo)})
+		t.Undo(engine.Step{Box: &o.box, Undoes: in.undoes(o, c.pending.Place)})
 	}
 }
 
-// undone is what the verb undoBody needs: the object, and the place of the result.
-type undone struct{ at, place any }
+// restoring gives an object its state back that was saved before the operation.
+type restoring struct {
+	op      *operationInfo
+	o       *objectHeader
+	restore func()
+}
 
-// undo returns a step that calls the function.
-func (op *operationInfo) undo(o *objectHeader, undo func()) func() error {
-	return func() (err error) {
-		returned, value, stack := false, any(nil), []byte(nil)
-		defer func() {
-			if returned {
-				return
-			}
-			if value = engine.Panicked(value); value == nil {
-				value = goexit
-			}
-			err = &UndoError{Object: o.Name(), Operation: op.name, Value: value, Stack: stack}
-			o.failed(op.name, 0, err)
-		}()
-		defer func() {
-			if !returned {
-				value, stack = recover(), debug.Stack()
-			}
-		}()
-		undo()
-		returned = true
-		return nil
-	}
+// Undo implements engine.Undoer.
+func (r *restoring) Undo() error { return r.op.undo(r.o, r.restore) }
+
+// undo undoes a body of the operation by the function, which may fail.
+func (op *operationInfo) undo(o *objectHeader, undo func()) (err error) {
+	returned, value, stack := false, any(nil), []byte(nil)
+	defer func() {
+		if returned {
+			return
+		}
+		if value = engine.Panicked(value); value == nil {
+			value = goexit
+		}
+		err = &UndoError{Object: o.Name(), Operation: op.name, Value: value, Stack: stack}
+		o.failed(op.name, 0, err)
+	}()
+	defer func() {
+		if !returned {
+			value, stack = recover(), debug.Stack()
+		}
+	}()
+	undo()
+	returned = true
+	return nil
 }
 
 // doomed says that the transaction of the request, if it has one, can only be rolled back: a body has

@@ -67,6 +67,7 @@ type operation[T any] struct {
 // begins with a copy of its base's.
 type operationInfo struct {
 	idle, mark word.Word // what the fast path compares and swaps
+	unasked    word.Word // idle, once it is known that the request belongs to no transaction
 
 	typ       *typeInfo
 	alone     *typeInfo // the same; nil if requests may belong to transactions, so that the context has to be asked

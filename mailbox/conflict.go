@@ -15,10 +15,11 @@ type Claim struct {
 	// Outer are those of requests that run at the object and wait for this one, if the
 	// rules allow that: it conflicts with none of them, and passes all that wait (R10).
 	Outer []*Claim
-	// Transaction is the transaction that the request belongs to; nil of most. The rules must be
-	// Transactional then.
+	// Transaction is the transaction that the request belongs to; nil of most. Transaction.Claim sets it.
+	// The rules must be Transactional then.
 	Transaction *Transaction
 
+	keeps *Request // room for what stands for the request when it is retained
 	runs  bool
 	spans []node[interval] // its places in the index of what runs, by scope
 	at    int              // in queue.here, while it runs

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sluice-go/sluice/guards"
@@ -11,15 +12,29 @@ import (
 // the request stays in the running queue, with its footprint, until Release: that is strict two-phase
 // locking, and how the Transactional Synchronizer of the text 003 refines its scheduler.
 type Transaction struct {
-	// Name names the transaction in explanations.
-	Name string
+	// Named names the transaction in explanations.
+	Named fmt.Stringer
 	// Record is that of the requests that are retained, which the scheduler yields among those that
 	// run. It belongs to the user of the scheduler.
 	Record any
 
 	retained []*Request
+	room     [1]*Request
 	runs     int // its requests that run
 	released bool
+}
+
+// retainable is a claim, and room for what stands for its request when that is retained.
+type retainable struct {
+	Claim
+	kept Request
+}
+
+// Claim returns a new claim of a request of the transaction.
+func (t *Transaction) Claim() *Claim {
+	r := &retainable{Claim: Claim{Transaction: t}}
+	r.keeps = &r.kept
+	return &r.Claim
 }
 
 // alike is how many of the requests retained last are compared with one that is to be retained, as
@@ -43,7 +58,7 @@ func (r *Request) Held() string {
 	if r.state != StateRetained {
 		return ""
 	}
-	return r.Claim.Transaction.Name
+	return r.Claim.Transaction.Named.String()
 }
 
 // retain keeps the footprint of r, whose body has ended, if r belongs to a transaction: a request in
@@ -64,7 +79,11 @@ func (s *Scheduler) retain(r *Request) bool {
 	}) {
 		return false
 	}
-	h := &Request{Op: r.Op, Claim: r.Claim, Record: t.Record, arrival: r.arrival, seq: r.seq, state: StateRetained}
+	h := r.Claim.keeps
+	*h = Request{Op: r.Op, Claim: r.Claim, Record: t.Record, arrival: r.arrival, seq: r.seq, state: StateRetained}
+	if t.retained == nil {
+		t.retained = t.room[:0]
+	}
 	t.retained = append(t.retained, h)
 	s.running.push(h)
 	q := &s.queues[r.Op]
@@ -95,7 +114,7 @@ func (s *Scheduler) Release(t *Transaction, changed bool) {
 		s.vacate(h)
 		h.state = StateDone
 	}
-	t.retained = nil
+	t.retained, t.room = nil, [1]*Request{}
 	if changed {
 		s.outdateAll()
 	}

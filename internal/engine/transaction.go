@@ -32,19 +32,9 @@ import (
 //
 // The mu of a transaction is taken under graph, and under that of a mailbox, and nothing is taken under it.
 type Transaction struct {
-	// Name names the transaction in explanations and errors.
-	Name string
 	// Age orders transactions by their beginning: the younger has the greater.
 	Age uint64
-	// Owner is what the transaction stands for.
-	Owner any
-	// Choose returns which of several transactions in a circle of waits is rolled back; Choose of the
-	// transaction is asked whose wait closes the circle, or of one of the others. It must neither wait
-	// nor call an object.
-	Choose func(circle []*Transaction) *Transaction
-	// Doomed, if it is not nil, is called once, on a goroutine of its own, when the transaction can only
-	// be rolled back.
-	Doomed func(cause error)
+	Owner
 
 	frame  Frame   // the root of the call chains of its requests
 	r      Request // the Record of what is retained
@@ -52,26 +42,48 @@ type Transaction struct {
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	at    []participation
+	first *participation
+	last  *participation
 	steps []Step
 	open  int           // requests that have been made and have not ended
-	rest  chan struct{} // closed when there are none, after Quiesce; nil before
+	rest  chan struct{} // closed when there are none; nil unless Quiesce waits for that
 	cause error         // why it can only be rolled back; nil if it can be committed
 	ended error         // why it takes no more requests
+
+	// Room for what a small transaction needs.
+	atRoom   [2]participation
+	stepRoom [2]Step
+}
+
+// Owner is what a transaction belongs to.
+type Owner interface {
+	// String names the transaction in explanations and errors.
+	String() string
+	// Choose returns which of several transactions in a circle of waits is rolled back; that of the
+	// transaction is asked whose wait closes the circle, or of one of the others. It must neither wait nor
+	// call an object.
+	Choose(circle []*Transaction) *Transaction
+	// Doomed is called once, on a goroutine of its own, when the transaction can only be rolled back.
+	Doomed(cause error)
 }
 
 // participation is an object that has been called on behalf of a transaction.
 type participation struct {
-	box *Mailbox
-	as  *mailbox.Transaction
+	box  *Mailbox
+	as   mailbox.Transaction
+	next *participation
 }
 
 // Step is what a body has done on behalf of a transaction.
 type Step struct {
 	Box *Mailbox
-	// Undo undoes it. It returns an error if it cannot, and must neither panic nor end the goroutine.
-	Undo func() error
+	// Undoes undoes it.
+	Undoes Undoer
 }
+
+// Undoer undoes what a body has done. Undo returns an error if it cannot; it must neither panic nor end the
+// goroutine.
+type Undoer interface{ Undo() error }
 
 // inNothing is the configuration of the mailboxes of transactions.
 var inNothing = &Config{Rules: &mailbox.Rules{Operations: make([]mailbox.Operation, 1)}}
@@ -155,18 +167,35 @@ func (t *Transaction) Left() {
 func (t *Transaction) At(m *Mailbox) *mailbox.Transaction {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.IndexFunc(t.at, func(p participation) bool { return p.box == m }); i >= 0 {
-		return t.at[i].as
+	for p := t.first; p != nil; p = p.next {
+		if p.box == m {
+			return &p.as
+		}
 	}
-	as := &mailbox.Transaction{Name: t.Name, Record: &t.r}
-	t.at = append(t.at, participation{m, as})
-	return as
+	var p *participation
+	switch {
+	case t.first == nil:
+		p = &t.atRoom[0]
+		t.first = p
+	case t.last == &t.atRoom[0]:
+		p = &t.atRoom[1]
+		t.last.next = p
+	default:
+		p = new(participation)
+		t.last.next = p
+	}
+	p.box, p.as.Named, p.as.Record = m, t.Owner, &t.r
+	t.last = p
+	return &p.as
 }
 
 // Undo adds what a body has done. It is called before the body ends for the scheduler.
 func (t *Transaction) Undo(s Step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.steps == nil {
+		t.steps = t.stepRoom[:0]
+	}
 	t.steps = append(t.steps, s)
 }
 
@@ -188,9 +217,9 @@ func (t *Transaction) First(m *Mailbox) bool {
 func (t *Transaction) Objects() []*Mailbox {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]*Mailbox, len(t.at))
-	for i, p := range t.at {
-		all[i] = p.box
+	var all []*Mailbox
+	for p := t.first; p != nil; p = p.next {
+		all = append(all, p.box)
 	}
 	return all
 }
@@ -223,9 +252,7 @@ func (t *Transaction) Doom(cause error) {
 	}
 	go func() { // functions of other packages may be called when a context ends
 		t.cancel(cause)
-		if t.Doomed != nil {
-			t.Doomed(cause)
-		}
+		t.Doomed(cause)
 	}()
 }
 
@@ -236,11 +263,12 @@ func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 	if t.ended == nil {
 		t.ended = ended
 	}
+	if t.open == 0 {
+		t.mu.Unlock()
+		return nil
+	}
 	if t.rest == nil {
 		t.rest = make(chan struct{})
-		if t.open == 0 {
-			close(t.rest)
-		}
 	}
 	rest := t.rest
 	t.mu.Unlock()
@@ -271,42 +299,38 @@ func (t *Transaction) Undone(failed func(object string, err error)) {
 		t.steps[last] = Step{}
 		t.steps = t.steps[:last]
 		t.mu.Unlock()
-		if err := s.Box.undo(s.Undo); err != nil {
+		if err := s.Box.undo(s.Undoes); err != nil {
 			failed(s.Box.Name(), err)
 		}
 	}
 }
 
-// undo calls the function on a thread of the object, if that has threads of its own.
-func (m *Mailbox) undo(do func() error) error {
-	d := m.config.Dispatcher
-	if d == nil {
-		return do()
-	}
+// undo undoes something on a thread of the object, or on a worker, which it may end.
+func (m *Mailbox) undo(do Undoer) error {
 	u := &undoing{do: do, done: make(chan struct{})}
-	d.Dispatch(u)
+	m.workers().Dispatch(u)
 	<-u.done
 	return u.err
 }
 
-// undoing is a function that undoes something on a thread.
+// undoing is something that is undone on a thread.
 type undoing struct {
-	do   func() error
+	do   Undoer
 	err  error
 	done chan struct{}
 }
 
 // Run implements Task.
 func (u *undoing) Run() {
-	u.err = u.do()
-	close(u.done)
+	defer close(u.done)
+	u.err = u.do.Undo()
 }
 
 // Release ends the transaction: the objects do not retain its requests any more, and what waited for
 // that can start. Changed says that something has been undone.
 func (t *Transaction) Release(changed bool) {
 	t.mu.Lock()
-	all, ended := t.at, t.ended
+	all, ended := t.first, t.ended
 	t.frame.over.Store(true)
 	t.steps = nil
 	t.mu.Unlock()
@@ -316,10 +340,10 @@ func (t *Transaction) Release(changed bool) {
 
 // release is Release at the objects, the rest of them also if a guard that is evaluated at one ends the
 // goroutine.
-func release(at []participation, changed bool) {
-	if len(at) > 0 {
-		defer release(at[1:], changed)
-		at[0].box.releaseRetained(at[0].as, changed)
+func release(at *participation, changed bool) {
+	if at != nil {
+		defer release(at.next, changed)
+		at.box.releaseRetained(&at.as, changed)
 	}
 }
 
@@ -393,7 +417,7 @@ func (f *Frame) transaction() *Transaction {
 }
 
 // String implements fmt.Stringer.
-func (t *Transaction) String() string { return "transaction " + t.Name }
+func (t *Transaction) String() string { return "transaction " + t.Owner.String() }
 
 // root reports whether f is no body but a transaction.
 func (f *Frame) root() bool { return f.tx != nil && f == &f.tx.frame }

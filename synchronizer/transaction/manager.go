@@ -26,6 +26,10 @@ type Manager struct {
 	mu     sync.Mutex
 	closed error
 	open   map[uuid.UUID]*Transaction
+	oldest *Transaction // of those that are open: see Transaction.later
+	newest *Transaction
+	timer  *time.Timer // for the end of the oldest one's lease; nil unless there is a lease
+	armed  bool
 	ages   uint64
 	idle   chan struct{} // closed when none is open; nil unless Close waits for it
 }
@@ -160,10 +164,10 @@ func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Tran
 	if err != nil {
 		return nil, nil, fmt.Errorf("sluice: a transaction gets no identifier: %w", err)
 	}
-	t := &Transaction{manager: m, id: id, began: time.Now(), over: make(chan struct{})}
-	t.tx = engine.Transaction{Name: id.String(), Owner: t, Choose: m.choose, Doomed: t.doomed}
-	t.parts = newParticipants(id, m.settings)
-	_ = t.parts.register((*coordinator)(t), true)
+	t := &Transaction{manager: m, id: id, began: time.Now()}
+	t.tx.Owner = (*coordinator)(t)
+	t.objects[0] = (*coordinator)(t)
+	t.parts.id, t.parts.settings, t.parts.open, t.parts.volatile = id, m.settings, true, t.objects[:]
 	m.mu.Lock()
 	if m.closed != nil {
 		m.mu.Unlock()
@@ -175,11 +179,49 @@ func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Tran
 	}
 	inner := t.tx.Start(ctx)
 	m.open[id] = t
-	if m.lease > 0 {
-		t.expire = time.AfterFunc(m.lease, t.expired)
+	if t.earlier = m.newest; t.earlier == nil {
+		m.oldest = t
+	} else {
+		t.earlier.later = t
+	}
+	if m.newest = t; m.lease > 0 && !m.armed {
+		m.arm(m.lease)
 	}
 	m.mu.Unlock()
 	return inner, t, nil
+}
+
+// arm sets the timer. The caller holds mu.
+func (m *Manager) arm(d time.Duration) {
+	m.armed = true
+	if m.timer == nil {
+		m.timer = time.AfterFunc(d, m.expire)
+	} else {
+		m.timer.Reset(d)
+	}
+}
+
+// expire rolls back the transactions whose lease has ended, of which the oldest come first, and sets the timer
+// for the next one.
+func (m *Manager) expire() {
+	var expired []*Transaction
+	m.mu.Lock()
+	m.armed = false
+	for t := m.oldest; t != nil; t = t.later {
+		if left := m.lease - time.Since(t.began); left > 0 {
+			m.arm(left)
+			break
+		}
+		if t.tx.Ended() == nil { // else it has ended, in doubt, or is about to
+			expired = append(expired, t)
+		}
+	}
+	m.mu.Unlock()
+	for _, t := range expired {
+		err := &LeaseError{Transaction: t.id, Lease: m.lease}
+		m.log(t, "is rolled back", err)
+		t.tx.Doom(err)
+	}
 }
 
 // Transactions yields the transactions that have not ended, in no particular order: those that are in doubt
@@ -212,14 +254,12 @@ func (m *Manager) Find(id uuid.UUID) *Transaction {
 func (m *Manager) Resolve(ctx context.Context) error {
 	var left []error
 	for t := range m.Transactions() {
-		select {
-		case <-t.over:
-			err := t.parts.resolve(ctx)
-			if !t.parts.unfinished() {
-				m.forget(t)
-			}
-			left = append(left, err)
-		default:
+		t.mu.Lock()
+		ended := t.ended
+		t.mu.Unlock()
+		if ended {
+			left = append(left, t.parts.resolve(ctx))
+			m.forget(t)
 		}
 	}
 	return errors.Join(left...)
@@ -264,13 +304,20 @@ func (m *Manager) forget(t *Transaction) {
 	unfinished := t.parts.unfinished()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t.expire != nil {
-		t.expire.Stop()
-	}
-	if unfinished {
+	if unfinished || m.open[t.id] == nil {
 		return
 	}
 	delete(m.open, t.id)
+	if t.earlier == nil {
+		m.oldest = t.later
+	} else {
+		t.earlier.later = t.later
+	}
+	if t.later == nil {
+		m.newest = t.earlier
+	} else {
+		t.later.earlier = t.earlier
+	}
 	if m.idle != nil && len(m.open) == 0 {
 		select {
 		case <-m.idle:

@@ -18,13 +18,17 @@ type Transaction struct {
 	id      uuid.UUID
 	began   time.Time
 	tx      engine.Transaction
-	parts   *participants
-	over    chan struct{} // closed when it has ended
-	expire  *time.Timer   // the end of its lease
+	parts   participants
+	objects [1]Resource // the coordinator
+
+	// Those that are open, by their beginning; guarded by mu of the manager.
+	earlier, later *Transaction
 
 	mu     sync.Mutex
-	ending bool  // Commit has been called, or it is being rolled back
-	err    error // of its end
+	ending bool          // Commit has been called, or it is being rolled back
+	ended  bool          // and has come
+	done   chan struct{} // closed then; nil as long as nothing waits for it
+	err    error         // of its end
 }
 
 var _ Registrar = (*Transaction)(nil)
@@ -35,8 +39,8 @@ func From(ctx context.Context) *Transaction {
 	if tx == nil {
 		return nil
 	}
-	t, _ := tx.Owner.(*Transaction)
-	return t
+	c, _ := tx.Owner.(*coordinator)
+	return (*Transaction)(c)
 }
 
 // ID returns the transaction identifier: a UUID of version 7, so that later ones are greater.
@@ -63,8 +67,8 @@ func (t *Transaction) Commit(ctx context.Context) error {
 		return &InsideError{Transaction: t.id, Call: "Commit"}
 	}
 	if !t.begin() {
-		<-t.over // it is being rolled back, which takes no longer than its bodies
-		return t.ended()
+		<-t.Done() // it is being rolled back, which takes no longer than its bodies
+		return t.late()
 	}
 	defer t.end()
 	err := t.tx.Quiesce(ctx, &EndedError{Transaction: t.id})
@@ -76,8 +80,8 @@ func (t *Transaction) Commit(ctx context.Context) error {
 	return t.err
 }
 
-// ended returns the error of a Commit that comes too late.
-func (t *Transaction) ended() error {
+// late returns the error of a Commit that comes too late.
+func (t *Transaction) late() error {
 	var asked *EndedError
 	if cause := t.tx.Cause(); cause != nil && t.err == nil && !errors.As(cause, &asked) {
 		return &OutcomeError{Transaction: t.id, Outcome: RolledBack, Cause: cause}
@@ -95,7 +99,7 @@ func (t *Transaction) Rollback() error { return t.rollback(&EndedError{Transacti
 // rollback is Rollback, with the reason.
 func (t *Transaction) rollback(cause error) error {
 	if !t.begin() {
-		<-t.over
+		<-t.Done()
 		return nil
 	}
 	defer t.end()
@@ -117,29 +121,44 @@ func (t *Transaction) begin() bool {
 // end says that the transaction has ended.
 func (t *Transaction) end() {
 	t.manager.forget(t)
-	close(t.over)
-}
-
-// expired is called at the end of the lease.
-func (t *Transaction) expired() {
-	err := &LeaseError{Transaction: t.id, Lease: t.manager.lease}
-	t.manager.log(t, "is rolled back", err)
-	t.tx.Doom(err)
-}
-
-// doomed is called when the transaction can only be rolled back.
-func (t *Transaction) doomed(cause error) {
-	if err := t.rollback(cause); err != nil {
-		t.manager.log(t, "could not be rolled back completely", err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended = true; t.done != nil {
+		close(t.done)
 	}
 }
 
 // Done returns a channel that is closed when the transaction has ended.
-func (t *Transaction) Done() <-chan struct{} { return t.over }
+func (t *Transaction) Done() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.done == nil {
+		if t.done = make(chan struct{}); t.ended {
+			close(t.done)
+		}
+	}
+	return t.done
+}
 
 // coordinator is the resource of a transaction that stands for its objects: it takes what they hold out of
 // their running queues. It is volatile: objects can always commit.
 type coordinator Transaction
+
+// String implements engine.Owner: it returns the transaction identifier.
+func (c *coordinator) String() string { return c.id.String() }
+
+// Choose implements engine.Owner.
+func (c *coordinator) Choose(circle []*engine.Transaction) *engine.Transaction {
+	return c.manager.choose(circle)
+}
+
+// Doomed implements engine.Owner.
+func (c *coordinator) Doomed(cause error) {
+	t := (*Transaction)(c)
+	if err := t.rollback(cause); err != nil {
+		t.manager.log(t, "could not be rolled back completely", err)
+	}
+}
 
 // Name implements Resource.
 func (c *coordinator) Name() string { return "objects" }
