@@ -23,6 +23,8 @@ type (
 	ConflictError     = mailbox.ConflictError
 	PriorityError     = mailbox.PriorityError
 	RestartError      = mailbox.RestartError
+	WaitError         = mailbox.WaitError
+	StateLostError    = mailbox.StateLostError
 
 	UndeclaredError = mailbox.UndeclaredError
 )

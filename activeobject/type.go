@@ -263,7 +263,9 @@ func (t *Type[T]) seal() {
 	}
 	conflicts := guards.NewExclusive(names...)
 	if t.transactional { // bodies run one at a time anyway; several transactions may have called functions
-		conflicts = guards.Where(names, func(i, j int) bool { return declared[i].Kind != mailbox.Function || declared[j].Kind != mailbox.Function })
+		conflicts = guards.Where(names, func(i, j int) bool {
+			return declared[i].Kind != mailbox.Function || declared[j].Kind != mailbox.Function
+		})
 	}
 	t.rules = &mailbox.Rules{Operations: declared, Conflicts: conflicts, Transactional: t.transactional, Commuting: t.commutes}
 }

@@ -42,6 +42,28 @@ func (e *StateLostError) Error() string {
 	return fmt.Sprintf("sluice: %s was %s while a transaction held it", e.Object, e.What)
 }
 
+// WaitError fails a request of a transaction whose context has ended while it waited. It has left its queue
+// and never ran; the transaction goes on, and holds what it holds. It wraps the context's error.
+type WaitError struct {
+	Object, Operation string
+	Transaction       string
+	Reason            Reason   // why it waited
+	KeepsWaiting      []string // requests that waited for the transaction meanwhile; some of them, if they are many
+	Cause             error    // the context's error
+}
+
+// Error implements error.
+func (e *WaitError) Error() string {
+	s := fmt.Sprintf("sluice: %s.%s in transaction %s: %v: it waited (%v)", e.Object, e.Operation, e.Transaction, e.Cause, e.Reason)
+	if len(e.KeepsWaiting) > 0 {
+		s += "; the transaction keeps waiting " + strings.Join(e.KeepsWaiting, ", ")
+	}
+	return s
+}
+
+// Unwrap returns the context's error.
+func (e *WaitError) Unwrap() error { return e.Cause }
+
 // ErrRefused is matched by the error of a Try that would have had to wait.
 var ErrRefused = errors.New("sluice: the request would have to wait")
 

@@ -471,8 +471,14 @@ func (m *Mailbox) wait(r *Request) {
 			select {
 			case <-r.wake:
 			case <-r.ctx.Done():
+				held := r.held(m)
 				if m.Withdraw(r) {
-					r.fail(r.ctx.Err())
+					if held == nil {
+						r.fail(r.ctx.Err())
+					} else {
+						held.Cause = ended(r.ctx)
+						r.lapse(held)
+					}
 					return
 				}
 				// It runs, or has been granted, or may not be withdrawn: there will

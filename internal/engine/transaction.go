@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 
@@ -371,6 +372,55 @@ func (m *Mailbox) releaseRetained(as *mailbox.Transaction, changed bool) {
 func (m *Mailbox) holdsMore(r *mailbox.Request) {
 	if r.Claim != nil && r.Claim.Transaction != nil && pending.Load() > 1 && m.scheduler().Waits() {
 		m.recheck()
+	}
+}
+
+// held returns what r, which waits at m, waits for, and what its transaction keeps waiting meanwhile; nil if it
+// has no transaction, or that is to be rolled back.
+func (r *Request) held(m *Mailbox) *mailbox.WaitError {
+	t := r.Transaction()
+	if t == nil || t.Cause() != nil {
+		return nil
+	}
+	e := &mailbox.WaitError{Object: m.Name(), Operation: m.config.Rules.Operations[r.Op].Name, Transaction: t.Owner.String()}
+	e.Reason, _ = r.why()
+	for other := range t.KeepsWaiting() {
+		if e.KeepsWaiting = append(e.KeepsWaiting, other.Name()); len(e.KeepsWaiting) == mostKept {
+			break
+		}
+	}
+	return e
+}
+
+// mostKept is how many requests that a transaction keeps waiting a WaitError names.
+const mostKept = 8
+
+// Kept is a request that waits at an object for what a transaction holds there.
+type Kept struct {
+	Object string
+	mailbox.Waiting
+}
+
+// Name names the request, by its object, operation and transaction.
+func (k Kept) Name() string {
+	name := k.Object + "." + k.Operation
+	if k.Transaction != "" {
+		name += " of transaction " + k.Transaction
+	}
+	return name
+}
+
+// KeepsWaiting yields the requests that wait for what the transaction holds.
+func (t *Transaction) KeepsWaiting() iter.Seq[Kept] {
+	return func(yield func(Kept) bool) {
+		id := t.Owner.String()
+		for _, m := range t.Objects() {
+			for _, w := range m.Explain().Waiting {
+				if slices.ContainsFunc(w.Reason.Held, func(h mailbox.HeldBy) bool { return h.Transaction == id }) && !yield(Kept{m.Name(), w}) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -165,3 +165,90 @@ func TestABodyThatPanicsRollsTheTransactionBack(t *testing.T) {
 		b.holds(one, 1)
 	})
 }
+
+func TestAWaitInATransactionIsExplained(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		one, other := b.account(0), b.account(0)
+		inner, tx, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		require.NoError(t, deposit.Do(inner, one, 1))
+		another, second, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		kept := deposit.Send(another, one, 1)
+		objecttest.Waiting(t, one, deposit, 1)
+
+		limited, cancel := context.WithCancel(inner)
+		waits := make(chan error)
+		go func() { waits <- withdraw.Do(limited, other, 5) }()
+		objecttest.Waiting(t, other, withdraw, 1)
+		text := tx.Explain().String()
+		require.Contains(t, text, "  holds    "+one.Name()+".deposit\n")
+		require.Contains(t, text, "  waits for "+other.Name()+`.withdraw: guard "covered" was false`)
+		require.Contains(t, text, "  keeps waiting "+one.Name()+".deposit of transaction "+second.ID().String())
+		cancel()
+		var wait *activeobject.WaitError
+		require.ErrorAs(t, <-waits, &wait)
+		require.ErrorIs(t, wait, context.Canceled)
+		require.Equal(t, "covered", wait.Reason.Guard)
+		require.Equal(t, []string{one.Name() + ".deposit of transaction " + second.ID().String()}, wait.KeepsWaiting)
+
+		require.NoError(t, tx.Commit(ctx))
+		_, err = kept.Await(ctx)
+		require.NoError(t, err)
+		require.NoError(t, second.Rollback())
+		b.holds(one, 1)
+	})
+}
+
+func TestAStoppedObjectRollsItsTransactionsBack(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		one, other := b.account(0), b.account(0)
+		inner, tx, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		require.NoError(t, deposit.Do(inner, one, 1))
+		require.NoError(t, deposit.Do(inner, other, 1))
+		<-other.Stop()
+		<-tx.Done()
+		var lost *activeobject.StateLostError
+		require.ErrorAs(t, deposit.Do(inner, one, 1), &lost)
+		require.ErrorAs(t, tx.Commit(ctx), &lost)
+		require.ErrorIs(t, tx.Commit(ctx), transaction.ErrRolledBack)
+		b.holds(one, 0)
+	})
+}
+
+func TestACloseWaitsForWhatIsHeld(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		account := b.account(0)
+		inner, tx, err := b.manager.Begin(ctx)
+		require.NoError(t, err)
+		require.NoError(t, deposit.Do(inner, account, 1))
+		waits := balance.Send(ctx, account, nil)
+		objecttest.Waiting(t, account, balance, 1)
+		closed := make(chan error)
+		go func() { closed <- account.Close(ctx) }()
+		require.ErrorAs(t, account.Close(inner), new(*activeobject.DeadlockError))
+		require.NoError(t, tx.Rollback())
+		n, err := waits.Await(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 0, n)
+		require.NoError(t, <-closed)
+	})
+}
+
+func TestCommitIsTheEnd(t *testing.T) {
+	b := newBank(t)
+	account := b.account(0)
+	inner, tx, err := b.manager.Begin(ctx)
+	require.NoError(t, err)
+	require.NoError(t, deposit.Do(inner, account, 1))
+	require.NoError(t, tx.Commit(ctx))
+	for _, err := range []error{tx.Commit(ctx), deposit.Do(inner, account, 1)} {
+		require.ErrorAs(t, err, new(*transaction.EndedError))
+	}
+	_, err = deposit.Send(inner, account, 1).Await(ctx)
+	require.ErrorAs(t, err, new(*transaction.EndedError))
+	require.ErrorAs(t, deposit.Tell(inner, account, 1), new(*transaction.EndedError))
+	require.NoError(t, tx.Rollback())
+	b.holds(account, 1)
+}
