@@ -18,6 +18,13 @@ type Declaration[T any] struct {
 	Result   reflect.Type
 	Guard    guards.Guard[T, any]                        // zero if the operation is always open
 	Body     func(*T, context.Context, any) (any, error) // a requeue is an error that it returns, and nothing else
+
+	// What is said of transactions: how the operation is undone, given its argument and result; nil if it
+	// has no Undo. The others are the type's: how a state is saved, so that restore gives it back; nil if the
+	// type has no Copies; and whether it Commutes.
+	Undo     func(state *T, argument, result any)
+	Save     func(*T) (restore func())
+	Commutes bool
 }
 
 // Declarations returns the declarations of a type's operations, in the order of Type.Operations. It
@@ -30,7 +37,18 @@ func Declarations[T any](t *Type[T]) []Declaration[T] {
 		body := func(s *T, ctx context.Context, argument any) (any, error) {
 			return applied(op.info.prototype, s, ctx, argument)
 		}
-		all[i] = Declaration[T]{op.info.name, op.info.kind == mailbox.Function, op.info.argument, op.info.result, erasedGuard(op), body}
+		all[i] = Declaration[T]{
+			Name: op.info.name, Function: op.info.kind == mailbox.Function, Argument: op.info.argument, Result: op.info.result,
+			Guard: erasedGuard(op), Body: body, Commutes: t.commutes,
+		}
+		if op.info.undoes {
+			all[i].Undo = func(s *T, argument, result any) {
+				invoke(op.info.prototype, argument).undoes(nil, s, &result).undo()
+			}
+		}
+		if t.copies != nil {
+			all[i].Save = func(s *T) func() { return t.copies(s) }
+		}
 	}
 	return all
 }

@@ -29,8 +29,9 @@ type typed interface {
 	// apply runs the body, and writes the result to place, which is a *R unless one of the two types
 	// has been erased: see put.
 	apply(at any, ctx context.Context, place any) error
-	// undoes returns what undoes the body, which has run in the object and has a result in its place.
-	undoes(o *objectHeader, place any) engine.Undoer
+	// undoes returns what undoes the body, which has run at the object or state, and has a result in its
+	// place. O, which may be nil, is told if that fails.
+	undoes(o *objectHeader, at, place any) undoer
 	// act does one of the things that are done less often.
 	act(do verb, x any) any
 	// answer carries out the operation for a message, and reports false if the argument is of
@@ -145,8 +146,8 @@ type undoing[T, A, R any] struct {
 	result R
 }
 
-func (i *invocation[T, A, R]) undoes(o *objectHeader, place any) engine.Undoer {
-	u := &undoing[T, A, R]{op: i.op, o: o, state: stateOf[T](o.box.Host()), arg: i.arg}
+func (i *invocation[T, A, R]) undoes(o *objectHeader, at, place any) undoer {
+	u := &undoing[T, A, R]{op: i.op, o: o, state: stateOf[T](at), arg: i.arg}
 	if p, ok := place.(*R); ok {
 		u.result = *p
 	} else if r, ok := reflect.ValueOf(place).Elem().Interface().(R); ok {
@@ -157,7 +158,15 @@ func (i *invocation[T, A, R]) undoes(o *objectHeader, place any) engine.Undoer {
 
 // Undo implements engine.Undoer.
 func (u *undoing[T, A, R]) Undo() error {
-	return u.op.info.undo(u.o, func() { u.op.undo(u.state, u.arg, u.result) })
+	return u.op.info.undo(u.o, u.undo)
+}
+
+func (u *undoing[T, A, R]) undo() { u.op.undo(u.state, u.arg, u.result) }
+
+// undoer is an *undoing of whatever types.
+type undoer interface {
+	engine.Undoer
+	undo()
 }
 
 // accept returns the argument of a message.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/internal/engine"
 )
 
 // Proxy is the client proxy of an operation: the operation at an object, as a caller
@@ -115,7 +116,7 @@ func (b LocalProxy[A, R]) String() string {
 // A request by message has no part in its caller's wait. If ctx ends while the request waits, it
 // never runs, as anywhere; but if ctx ends while the body runs, Call returns the context's error
 // all the same. Withdraw has no effect on the future of a Send, and Tell does not report whether
-// the request was taken. See actor.System.Request.
+// the request was taken; in a transaction it fails with *ArgumentError. See actor.System.Request.
 func (op *Operation[T, A, R]) To(system *actor.System, pid *actor.PID) Proxy[A, R] {
 	return &remote[A, R]{system, pid, op.info.name}
 }
@@ -162,6 +163,10 @@ func (p *remote[A, R]) Try(context.Context, A) (none R, err error) { return none
 // there decides at once.
 var errTryByMessage = &ArgumentError{Call: "Try", Argument: "proxy", Problem: "is that of a PID, where every request waits for its turn: use At, or a Call with a deadline"}
 
+// errTellInTransaction is the error of a Tell at a PID in a transaction, which a message without a sender could
+// not belong to.
+var errTellInTransaction = &ArgumentError{Call: "Tell", Argument: "context", Problem: "is that of a transaction, which a message without a sender cannot belong to: use Send"}
+
 // Send implements Proxy.
 func (p *remote[A, R]) Send(ctx context.Context, arg A) Future[R] {
 	return actor.ResultOf[R](p.system.Request(ctx, p.pid, p.message(arg)), p.pid, p.operation)
@@ -174,6 +179,8 @@ func (p *remote[A, R]) Tell(ctx context.Context, arg A) error {
 		return err
 	case p.pid == nil:
 		return &actor.DeadLetterError{}
+	case engine.TransactionOf(ctx) != nil:
+		return errTellInTransaction
 	}
 	p.system.Tell(p.pid, p.message(arg))
 	return nil

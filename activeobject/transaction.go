@@ -192,7 +192,7 @@ func (c *request) done(in typed, o *objectHeader) {
 		return
 	}
 	if t := c.pending.Request.Transaction(); t != nil {
-		t.Undo(engine.Step{Box: &o.box, Undoes: in.undoes(o, c.pending.Place)})
+		t.Undo(engine.Step{Box: &o.box, Undoes: in.undoes(o, o.box.Host(), c.pending.Place)})
 	}
 }
 

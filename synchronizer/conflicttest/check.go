@@ -69,6 +69,9 @@ func Check[T any](t testing.TB, typ *activeobject.Type[T], table guards.Table, s
 		if c.used(i) {
 			report(c.alone(i))
 		}
+		if _, given := c.arguments[c.operations[i].Name]; given {
+			report(c.undone(i))
+		}
 	}
 	if reported {
 		return // of operations that are not what they seem there is nothing to say in pairs
@@ -103,8 +106,8 @@ func Arguments[T, A, R any](op *activeobject.Operation[T, A, R], g *rapid.Genera
 	}
 }
 
-// Commuting checks besides that compatible operations commute, which is needed under
-// transactions.
+// Commuting checks besides that compatible operations commute, as they must where different transactions may
+// use them at the same time. Of a type that Commutes it is checked anyway.
 func Commuting() Option { return func(s *settings) { s.commuting = true } }
 
 // Fingerprint describes a state by a text of the user's, in place of objecttest.Dump:
@@ -188,7 +191,8 @@ func (c *checker[T]) used(i int) bool {
 			return true
 		}
 	}
-	return c.operations[i].Function
+	op := c.operations[i]
+	return op.Function || op.Undo != nil || op.Save != nil
 }
 
 // both names the operations of a pair.

@@ -30,8 +30,12 @@
 // compatible with its entry.
 //
 // Under transactions a pair has to commute, as the effects of one stay open until its
-// transaction ends. Commuting checks that too: if both can run in one order they can in
-// the other, with the same results and the same state.
+// transaction ends, if its type Commutes. That is checked of such types, and with Commuting: if both can
+// run in one order they can in the other, with the same results and the same state; and one, then the
+// other, then the Undo of the first, equal the other alone.
+//
+//	of each operation   its Undo brings the state back; or it returns an error, and has changed nothing;
+//	that has an Undo    and a copy of the state (Copies) shares nothing with it that the operation changes
 //
 // Only what may run at once is run: a request whose guard is false waits, also here, for
 // the other to end. Of what is never run in any generated state the test is told.

@@ -71,8 +71,11 @@ func (c *checker[T]) inTurn(p pair) (*finding, error) {
 			if f := trial.closes(p, i); f != nil {
 				return f
 			}
+			if f := trial.erases(p, i); f != nil {
+				return f
+			}
 		}
-		if !c.commuting {
+		if !c.commutes() {
 			return nil
 		}
 		orders := [2]outcome{trial.inOrder(0, false), trial.inOrder(1, false)}
@@ -85,6 +88,87 @@ func (c *checker[T]) inTurn(p pair) (*finding, error) {
 		err = fmt.Errorf("conflicttest: %s: requests of %s conflict for all of the generated arguments: nothing of the pair has been checked", c.name, c.both(p))
 	}
 	return found, err
+}
+
+// undone checks that what undoes an operation brings back the state that was before; that a body which is
+// not undone, as it has returned an error, has changed nothing; and that the copy of a state is one.
+func (c *checker[T]) undone(i int) (*finding, error) {
+	op := c.operations[i]
+	if op.Undo == nil && op.Save == nil {
+		return nil, nil
+	}
+	return falsify(c.name+"/"+op.Name+" undone", func(t *rapid.T) *finding {
+		s := c.states(t)()
+		r := c.request(t, i)
+		if !r.open(s) {
+			return nil
+		}
+		before := c.fingerprint(s)
+		wrong := func(problem, result string) *finding {
+			return &finding{fmt.Sprintf("type %s: %s", c.typ.Name(), problem), []line{
+				{"state", flat(before)}, {"request", r.String() + ": " + result}, {"afterwards", flat(c.fingerprint(s))},
+			}}
+		}
+		var restore func()
+		if op.Save != nil {
+			restore = op.Save(s)
+		}
+		a := r.answer(s)
+		result := a.String()
+		switch {
+		case restore != nil:
+			if restore(); c.fingerprint(s) != before {
+				return wrong("the copy of a state is changed by "+op.Name+", with which it shares something", result)
+			}
+		case op.Function || !a.returned:
+		case a.err != nil:
+			if c.fingerprint(s) != before {
+				return wrong(op.Name+" returns an error, so that it is not undone, and has changed the state", result)
+			}
+		default:
+			if problem := r.undo(s, a); problem != "" {
+				return wrong("the Undo of "+op.Name+" "+problem, result)
+			}
+			if c.fingerprint(s) != before {
+				return wrong("the Undo of "+op.Name+" does not bring back the state", result)
+			}
+		}
+		return nil
+	})
+}
+
+// commutes reports whether it is to be checked that compatible operations commute.
+func (c *checker[T]) commutes() bool {
+	return c.commuting || len(c.operations) > 0 && c.operations[0].Commutes
+}
+
+// erases looks for a request whose undoing takes back something of the other one, which has run meanwhile: the
+// two, and then what undoes the first, have to equal the other alone.
+func (t *trial[T]) erases(p pair, i int) *finding {
+	first, other := t.requests[i], t.requests[1-i]
+	if first.op.Undo == nil || !t.commutes() {
+		return nil
+	}
+	alone, s := t.make(), t.make()
+	if !other.open(alone) || !first.open(s) {
+		return nil
+	}
+	expected := other.run(alone)
+	a := first.answer(s)
+	if !a.returned || a.err != nil || !other.open(s) {
+		return nil
+	}
+	result := other.run(s)
+	problem := first.undo(s, a)
+	if problem == "" && result == expected && t.fingerprint(s) == t.fingerprint(alone) {
+		return nil
+	}
+	if problem == "" {
+		problem = "done"
+	}
+	return t.finding(p, fmt.Sprintf("%s undone after %s does not leave %s alone", first.op.Name, other.op.Name, other.op.Name),
+		line{"alone", fmt.Sprintf("%s: %s; then the state is %s", other, expected, flat(t.fingerprint(alone)))},
+		line{"undone", fmt.Sprintf("%s, then %s: %s, then undone: %s; then the state is %s", first, other, result, problem, flat(t.fingerprint(s)))})
 }
 
 // closes looks for a request that was admitted by its guard, and whose guard does not hold

@@ -64,11 +64,33 @@ func (r request[T]) body(s *T, a *answer) {
 
 // run runs the body, whatever it does, and describes its result.
 func (r request[T]) run(s *T) string {
-	var a answer
+	a := r.answer(s)
+	return a.String()
+}
+
+// answer runs the body, whatever it does.
+func (r request[T]) answer(s *T) (a answer) {
 	var done sync.WaitGroup
 	done.Go(func() { r.body(s, &a) })
 	done.Wait()
-	return a.String()
+	return a
+}
+
+// undo undoes what the body has done that has come to the answer, and reports what that comes to, if it fails.
+func (r request[T]) undo(s *T, a answer) (problem string) {
+	var done sync.WaitGroup
+	done.Go(func() {
+		returned := false
+		defer func() {
+			if !returned {
+				problem = fmt.Sprintf("panicked: %v", engine.Panicked(recover()))
+			}
+		}()
+		r.op.Undo(s, r.arg, a.value)
+		returned = true
+	})
+	done.Wait()
+	return problem
 }
 
 // String describes the result. It looks at what that leads to, which may be a part of
