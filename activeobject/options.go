@@ -29,6 +29,7 @@ type objectSettings struct {
 	thread     thread
 	dispatcher *actor.Dispatcher // of given; a pointer, to be comparable
 	noFastPath bool
+	strict     bool
 	log        *func(mailbox.Event)                                      // a pointer, to be comparable
 	recorder   *func(object string, operations []string) engine.Recorder // likewise
 	audit      *audit
@@ -354,6 +355,7 @@ func init() {
 	settings.Options.Audited = func(a settings.Audit) any { return audited(a) }
 	settings.Options.Recorded = func(begin func(object string, operations []string) engine.Recorder) any { return recorded(begin) }
 	settings.Options.Wrong = func(option, reason string) any { return wrong(option, reason) }
+	settings.Options.Strict = func() any { return Option(func(s *objectSettings) { s.strict = true }) }
 }
 
 // wrong is an option that fails New.

@@ -437,6 +437,9 @@ func (c *request) charge(ctx context.Context, how callMode) {
 // body.
 func (c *request) fit(ctx context.Context, op *operationInfo, held bool) error {
 	r := &c.pending.Request
+	if err := op.join(ctx, c.o, r); err != nil {
+		return err // the object is not held: in a transaction it is not taken on the fast path
+	}
 	if op.family || c.o.config.footprints {
 		found := false
 		defer func() {
@@ -449,9 +452,6 @@ func (c *request) fit(ctx context.Context, op *operationInfo, held bool) error {
 			if r.Key, err = op.keyFor(c.o, c.in); err != nil {
 				return err
 			}
-		}
-		if err = op.join(ctx, c.o, r); err != nil {
-			return err
 		}
 		if r.Claim, err = op.footprint(c.o, c.in, r.Transaction()); err != nil {
 			return err

@@ -125,6 +125,18 @@ func (e *NotUndoableError) Error() string {
 	return fmt.Sprintf("sluice: %s.%s cannot be called in a transaction: it has no Undo, and its type no Copies", e.Object, e.Operation)
 }
 
+// NoPartError fails a request in a transaction for an object that takes no part in transactions, and is to
+// refuse that: see transaction.OnlyParticipants. It has not run; the transaction can go on.
+type NoPartError struct {
+	Object, Operation string
+	Transaction       string
+}
+
+// Error implements error.
+func (e *NoPartError) Error() string {
+	return fmt.Sprintf("sluice: %s.%s is called in transaction %s, and takes no part in transactions: its type has neither an Undo nor Copies", e.Object, e.Operation, e.Transaction)
+}
+
 // UndoError is a failure to undo what a body has done in a transaction that is rolled back: the function
 // has panicked, or ended its goroutine. The state of the object is neither what it was nor what it would
 // have been; what becomes of it is its supervisor's to decide.
@@ -160,13 +172,15 @@ func (op *operationInfo) outside(ctx context.Context, o *objectHeader, w word.Wo
 // that takes part.
 func (op *operationInfo) join(ctx context.Context, o *objectHeader, r *engine.Request) error {
 	typ := o.config.typ
-	if !typ.transactional {
+	if !typ.transactional && !o.config.strict {
 		return nil
 	}
 	t := engine.TransactionOf(ctx)
 	switch {
 	case t == nil || r.Transaction() == t:
 		return nil
+	case !typ.transactional:
+		return &NoPartError{Object: o.Name(), Operation: op.name, Transaction: t.Owner.String()}
 	case op.changed && !op.undoes && typ.copies == nil:
 		return &NotUndoableError{Object: o.Name(), Operation: op.name}
 	}

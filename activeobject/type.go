@@ -331,7 +331,8 @@ type objectConfig struct {
 	audit      *audit        // nil if guards and functions are trusted
 	around     bool          // there is something around bodies, or may be
 	footprints bool          // requests take up something of the conflict table's scopes
-	fits       bool          // there are filters, or footprints
+	fits       bool          // there are filters, or footprints, or it is strict
+	strict     bool          // it takes no part in transactions, and no request of one
 	local      bool          // see LocalLifecycle
 }
 
@@ -405,8 +406,11 @@ func (t *Type[T]) newConfig(system *actor.System, s *objectSettings) *objectConf
 	if s.audit != nil {
 		c.audit, c.engine.NoFastPath = s.audit, true
 	}
+	if c.strict = s.strict && !t.transactional; c.strict {
+		c.engine.NoFastPath = true // where nothing asks for the context
+	}
 	c.footprints = rules.Reentrant || rules.Transactional || len(rules.Conflicts.Scopes()) > 0
-	c.fits = c.filters != nil || c.footprints
+	c.fits = c.filters != nil || c.footprints || c.strict
 	c.around = c.filters != nil || c.audit != nil
 	switch s.thread {
 	case pooled:

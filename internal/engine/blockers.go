@@ -34,7 +34,7 @@ func (m *Mailbox) running(nodes []*waitgraph.Node) (_ []*waitgraph.Node, childre
 	defer m.mu.Unlock()
 	if k := m.queues.Load(); k != nil {
 		for r := range k.Running() {
-			nodes = blocking(nodes, r)
+			nodes = blocking(nodes, r, nil)
 		}
 	}
 	if s := m.suspended(); s != nil {
@@ -74,7 +74,7 @@ func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 		return m.Blockers(nodes)
 	case r.Waits():
 		for other := range m.scheduler().Blockers(&r.Request) {
-			nodes = blocking(nodes, other)
+			nodes = blocking(nodes, other, transactionOf(&r.Request))
 		}
 		if m.config.Parallel == nil {
 			for other := range m.scheduler().Running() {

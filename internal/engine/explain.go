@@ -109,8 +109,8 @@ func (m *Mailbox) describe(r *Request, w *mailbox.Waiting, position int, now tim
 	k := m.scheduler()
 	w.Operation, w.Arrival, w.Position = m.config.Rules.Operations[r.Op].Name, r.Arrival(), position
 	w.Outside, w.Thread, w.Leaving = r.State() != mailbox.StateAdmitted, r.thread() != nil, r.gone() != nil
-	if r.Claim != nil && r.Claim.Transaction != nil {
-		w.Transaction = r.Claim.Transaction.Named.String()
+	if t := transactionOf(&r.Request); t != nil {
+		w.Transaction = t.Named.String()
 	}
 	w.Age, w.Bypassed = max(now-r.since, 0), k.Bypassed(&r.Request)
 	m.because(k, r, &w.Reason)

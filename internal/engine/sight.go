@@ -59,8 +59,8 @@ func (m *Mailbox) sight(now time.Duration) (all []run) {
 		}
 		s := saw(r, now)
 		one := mailbox.Running{Operation: ops[r.Op].Name, Arrival: r.Arrival(), Age: max(now-r.since, 0), For: now - s.at}
-		if kr.Claim != nil && kr.Claim.Transaction != nil {
-			one.Transaction = kr.Claim.Transaction.Named.String()
+		if t := transactionOf(kr); t != nil {
+			one.Transaction = t.Named.String()
 		}
 		all = append(all, run{one, r.frame, s})
 	}

@@ -370,7 +370,7 @@ func (m *Mailbox) releaseRetained(as *mailbox.Transaction, changed bool) {
 // holdsMore has a worker look for circles, if r, which starts, makes its transaction block what it has not
 // blocked before, and the transaction may already wait for something else. The caller holds mu.
 func (m *Mailbox) holdsMore(r *mailbox.Request) {
-	if r.Claim != nil && r.Claim.Transaction != nil && pending.Load() > 1 && m.scheduler().Waits() {
+	if transactionOf(r) != nil && pending.Load() > 1 && m.scheduler().Waits() {
 		m.recheck()
 	}
 }
@@ -473,14 +473,22 @@ func (t *Transaction) String() string { return "transaction " + t.Owner.String()
 func (f *Frame) root() bool { return f.tx != nil && f == &f.tx.frame }
 
 // blocking appends the nodes of what blocks others by r, which runs or is retained: the body, and the
-// transaction that r belongs to, which will retain it.
-func blocking(nodes []*waitgraph.Node, r *mailbox.Request) []*waitgraph.Node {
+// transaction that r belongs to, which will retain it; unless the others belong to that, too.
+func blocking(nodes []*waitgraph.Node, r *mailbox.Request, others *mailbox.Transaction) []*waitgraph.Node {
 	f := r.Record.(*Request).frame
 	nodes = f.appendTo(nodes)
-	if r.Claim != nil && r.Claim.Transaction != nil && r.State() == mailbox.StateRunning {
-		nodes = r.Claim.Transaction.Record.(*Request).frame.appendTo(nodes)
+	if t := transactionOf(r); t != nil && t != others && r.State() == mailbox.StateRunning {
+		nodes = t.Record.(*Request).frame.appendTo(nodes)
 	}
 	return nodes
+}
+
+// transactionOf returns the transaction of r at its object, or nil.
+func transactionOf(r *mailbox.Request) *mailbox.Transaction {
+	if r.Claim == nil {
+		return nil
+	}
+	return r.Claim.Transaction
 }
 
 // victim returns the transaction that is to be rolled back to break a circle that w has closed; nil if

@@ -53,6 +53,7 @@ var Options struct {
 	Audited    func(Audit) any
 	Recorded   func(begin func(object string, operations []string) engine.Recorder) any
 	Wrong      func(option, reason string) any
+	Strict     func() any
 }
 
 // Concurrent is an option that makes the object a Synchronizer, and changes its Concurrency.
@@ -81,6 +82,11 @@ func Audited[Option any](a Audit) Option { return Options.Audited(a).(Option) }
 func Recorded[Option any](begin func(object string, operations []string) engine.Recorder) Option {
 	return Options.Recorded(begin).(Option)
 }
+
+// Strict is an option that fails requests which belong to a transaction, with an *activeobject.NoPartError, if
+// the object takes no part in transactions. Such an object has no fast path. The package transaction has the
+// option for users.
+func Strict[Option any]() Option { return Options.Strict().(Option) }
 
 // Wrong is an option that fails New with an *activeobject.OptionError.
 func Wrong[Option any](option, reason string) Option { return Options.Wrong(option, reason).(Option) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
@@ -251,4 +252,177 @@ func TestCommitIsTheEnd(t *testing.T) {
 	require.ErrorAs(t, deposit.Tell(inner, account, 1), new(*transaction.EndedError))
 	require.NoError(t, tx.Rollback())
 	b.holds(account, 1)
+}
+
+func TestOnlyParticipantsAreCalled(t *testing.T) {
+	b := newBank(t)
+	plain := activeobject.Must(activeobject.New(b.system, plainAccounts, &Account{}))
+	strict := activeobject.Must(activeobject.New(b.system, plainAccounts, &Account{}, transaction.OnlyParticipants()))
+	account := activeobject.Must(activeobject.New(b.system, accounts, &Account{}, transaction.OnlyParticipants()))
+	require.ErrorIs(t, b.manager.Run(ctx, func(ctx context.Context) error {
+		require.NoError(t, plainDeposit.Do(ctx, plain, 1))
+		require.NoError(t, deposit.Do(ctx, account, 1))
+		var none *activeobject.NoPartError
+		require.ErrorAs(t, plainDeposit.Do(ctx, strict, 1), &none)
+		_, err := plainDeposit.Send(ctx, strict, 1).Await(ctx)
+		require.ErrorAs(t, err, &none)
+		require.ErrorAs(t, plainDeposit.Tell(ctx, strict, 1), &none)
+		one := plainDeposit.Case(strict, 1)
+		_, err = activeobject.Select(ctx, one)
+		require.NoError(t, err)
+		_, err = one.Result()
+		require.ErrorAs(t, err, &none)
+		return errBroken
+	}), errBroken)
+	require.NoError(t, plainDeposit.Do(ctx, strict, 2))
+	for o, expected := range map[*activeobject.Object[Account]]int{plain: 1, strict: 2, account: 0} {
+		require.NoError(t, o.View(ctx, func(a *Account) error { require.Equal(t, expected, a.balance); return nil }))
+	}
+}
+
+// A request by message belongs to the transaction of the context that it was made with.
+func TestTransactionsReachObjectsByPID(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		account := b.account(1)
+		for _, fails := range []error{errBroken, nil} {
+			require.Equal(t, fails, b.manager.Run(ctx, func(ctx context.Context) error {
+				require.NoError(t, deposit.To(b.system, account.PID()).Do(ctx, 1))
+				n, err := balance.To(b.system, account.PID()).Send(ctx, nil).Await(ctx)
+				require.NoError(t, err)
+				require.Equal(t, 2, n)
+				require.ErrorAs(t, deposit.To(b.system, account.PID()).Tell(ctx, 1), new(*activeobject.ArgumentError))
+				return fails
+			}))
+		}
+		b.holds(account, 2)
+	})
+}
+
+func TestEverythingThatIsMadeInATransactionIsAPartOfIt(t *testing.T) {
+	everywhere(t, func(t *testing.T, b *bank) {
+		account := b.account(10)
+		for _, fails := range []error{errBroken, nil} {
+			require.Equal(t, fails, b.manager.Run(ctx, func(ctx context.Context) error {
+				require.NoError(t, deposit.Tell(ctx, account, 1))
+				_, err := withdraw.Begin(ctx, account, 2).Await(ctx)
+				require.NoError(t, err)
+				_, err = activeobject.Select(ctx, deposit.Case(account, 4), withdraw.Case(account, 100))
+				require.NoError(t, err)
+				_, err = deposit.Try(ctx, account, 8)
+				require.NoError(t, err)
+				deposit.Send(ctx, account, 16)
+				return fails
+			}))
+		}
+		b.holds(account, 10+1-2+4+8+16)
+	})
+}
+
+func TestARunInsideIsAPartOfTheWhole(t *testing.T) {
+	b := newBank(t)
+	account := b.account(0)
+	err := b.manager.Run(ctx, func(ctx context.Context) error {
+		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error { return deposit.Do(ctx, account, 1) }))
+		require.ErrorIs(t, b.manager.Run(ctx, func(context.Context) error { return errBroken }), errBroken)
+		require.ErrorIs(t, deposit.Do(ctx, account, 2), errBroken)
+		return nil
+	})
+	require.ErrorIs(t, err, transaction.ErrRolledBack)
+	require.ErrorIs(t, err, errBroken)
+	b.holds(account, 0)
+
+	other, err := transaction.NewManager(b.system)
+	require.NoError(t, err)
+	var nested *transaction.NestedError
+	require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error {
+		require.ErrorAs(t, other.Run(ctx, nil), &nested)
+		require.True(t, nested.Foreign)
+		_, _, err := b.manager.Begin(ctx)
+		require.ErrorAs(t, err, &nested)
+		require.False(t, nested.Foreign)
+		return nil
+	}))
+}
+
+func TestACloseRollsOpenTransactionsBack(t *testing.T) {
+	b := newBank(t)
+	account := b.account(0)
+	inner, tx, err := b.manager.Begin(ctx)
+	require.NoError(t, err)
+	require.NoError(t, deposit.Do(inner, account, 1))
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, b.manager.Close(over), context.Canceled)
+	var closed *transaction.ClosedError
+	require.ErrorAs(t, tx.Commit(ctx), &closed)
+	require.ErrorAs(t, b.manager.Run(ctx, nil), &closed)
+	require.NoError(t, b.manager.Close(ctx))
+	b.holds(account, 0)
+}
+
+// A body that is called in a transaction may begin none, and cannot end it.
+func TestATransactionIsNotEndedFromInside(t *testing.T) {
+	b := newBank(t)
+	type agent struct{}
+	agents := activeobject.NewType[agent]("agent")
+	var tx *transaction.Transaction
+	commit := activeobject.ProcedureCtx(agents, "commit", func(_ *agent, ctx context.Context, _ activeobject.None) (activeobject.None, error) {
+		return nil, tx.Commit(ctx)
+	})
+	o := activeobject.Must(activeobject.New(b.system, agents, &agent{}))
+	inner, begun, err := b.manager.Begin(ctx)
+	require.NoError(t, err)
+	tx = begun
+	require.ErrorAs(t, commit.Do(inner, o, nil), new(*transaction.InsideError))
+	require.NoError(t, tx.Commit(inner))
+}
+
+func TestAnUndoThatPanicsIsAHeuristicOutcome(t *testing.T) {
+	b := newBank(t)
+	type broken struct{ n int }
+	brokens := activeobject.NewType[broken]("broken")
+	add := activeobject.Procedure(brokens, "add", activeobject.Plain(func(b *broken) { b.n++ })).
+		Undo(func(*broken, activeobject.None, activeobject.None) { panic("no way back") })
+	o := activeobject.Must(activeobject.New(b.system, brokens, &broken{}))
+	account := b.account(0)
+	err := b.manager.Run(ctx, func(ctx context.Context) error {
+		require.NoError(t, deposit.Do(ctx, account, 1))
+		require.NoError(t, add.Do(ctx, o, nil))
+		return errBroken
+	})
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorIs(t, err, transaction.ErrHeuristic)
+	var undo *activeobject.UndoError
+	require.ErrorAs(t, err, &undo)
+	require.Equal(t, "add", undo.Operation)
+	b.holds(account, 0)
+	require.NoError(t, o.View(ctx, func(b *broken) error { require.Equal(t, 1, b.n); return nil }), "the object is kept")
+}
+
+// An object that is restarted has lost what transactions have done there.
+func TestARestartRollsTransactionsBack(t *testing.T) {
+	b := newBank(t)
+	restarts := activeobject.NewType[Account]("restarting account")
+	add := activeobject.Procedure(restarts, "deposit", activeobject.Arg((*Account).Deposit)).
+		Undo(func(a *Account, amount int, _ activeobject.None) { a.balance -= amount })
+	fail := activeobject.FunctionCtx(restarts, "fail", func(*Account, context.Context, activeobject.None) (activeobject.None, error) { panic("broken") })
+	read := activeobject.Function(restarts, "balance", activeobject.Result((*Account).Balance))
+	o := activeobject.Must(activeobject.NewFrom(b.system, restarts, func() (*Account, error) { return &Account{100}, nil },
+		activeobject.Supervisor(proto.RestartingSupervisorStrategy())))
+	account := b.account(0)
+	inner, tx, err := b.manager.Begin(ctx)
+	require.NoError(t, err)
+	require.NoError(t, deposit.Do(inner, account, 1))
+	_, err = read.Call(inner, o, nil)
+	require.NoError(t, err)
+	_ = fail.Do(ctx, o, nil) // beside what the transaction has read
+	<-tx.Done()
+	var lost *activeobject.StateLostError
+	require.ErrorAs(t, tx.Commit(ctx), &lost)
+	require.Equal(t, "restarted", lost.What)
+	n, err := read.Call(ctx, o, nil)
+	require.NoError(t, err)
+	require.Equal(t, 100, n)
+	require.NoError(t, add.Do(ctx, o, 1))
+	b.holds(account, 0)
 }
