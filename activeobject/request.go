@@ -438,7 +438,10 @@ func (c *request) charge(ctx context.Context, how callMode) {
 func (c *request) fit(ctx context.Context, op *operationInfo, held bool) error {
 	r := &c.pending.Request
 	if err := op.join(ctx, c.o, r); err != nil {
-		return err // the object is not held: in a transaction it is not taken on the fast path
+		if held {
+			op.putBack(c.o)
+		}
+		return err
 	}
 	if op.family || c.o.config.footprints {
 		found := false

@@ -229,6 +229,7 @@ func (c *request) forward(ctx context.Context, w word.Word, q *requeue, how call
 			}
 		}
 		l := last.leaving(turns > 0)
+		l.For = last.op.claimFor(ctx, o)
 		if !tamed {
 			tame = o.tame(ctx, l)
 		}

@@ -168,6 +168,43 @@ func (op *operationInfo) outside(ctx context.Context, o *objectHeader, w word.Wo
 	return op.alone == nil && w&^word.Parked == op.unasked && engine.Outside(ctx) && ctx.Err() == nil && o.box.Word.CompareAndSwap(w, w|op.mark)
 }
 
+// takeFor takes the object for a call that belongs to a transaction, if it is idle, so that no transaction retains
+// anything there. It returns the word that it has found, and the transaction, which the call has joined; or nil.
+func (op *operationInfo) takeFor(ctx context.Context, o *objectHeader) (w word.Word, t *engine.Transaction) {
+	w = o.box.Word.Load()
+	if w&^word.Parked != op.unasked || op.changed && !op.undoes || o.config.typ.copies != nil || !engine.Tamed(ctx) || ctx.Err() != nil {
+		return w, nil
+	}
+	if t = engine.TransactionOf(ctx); t == nil || t.Join() != nil {
+		return w, nil
+	}
+	if !o.box.Word.CompareAndSwap(w, w|op.mark) {
+		t.Left()
+		return w, nil
+	}
+	return w, t
+}
+
+// claimFor returns the claim of a body that has run in the object, taken on the fast path, if it belongs to a
+// transaction; or nil.
+func (op *operationInfo) claimFor(ctx context.Context, o *objectHeader) *mailbox.Claim {
+	if op.alone != nil {
+		return nil
+	}
+	if t := engine.TransactionOf(ctx); t != nil {
+		return t.At(&o.box).Claim()
+	}
+	return nil
+}
+
+// releaseFor gives the object back, in which a body has run on behalf of the transaction, which retains it. At is
+// set to finished as soon as the object is not the caller's to clean up after.
+func (op *operationInfo) releaseFor(t *engine.Transaction, o *objectHeader, at *int) {
+	l := engine.Leaving{Op: op.index, Changed: op.changed, For: t.At(&o.box).Claim()}
+	*at = finished
+	o.box.Yield(l)
+}
+
 // join makes r a request of the transaction of ctx, if there is one, and the operation one of an object
 // that takes part.
 func (op *operationInfo) join(ctx context.Context, o *objectHeader, r *engine.Request) error {

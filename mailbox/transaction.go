@@ -80,20 +80,44 @@ func (s *Scheduler) retain(r *Request) bool {
 		return false
 	}
 	h := r.Claim.keeps
-	*h = Request{Op: r.Op, Claim: r.Claim, Record: t.Record, arrival: r.arrival, seq: r.seq, state: StateRetained}
+	*h = Request{Op: r.Op, Claim: r.Claim, Record: t.Record, arrival: r.arrival, seq: r.seq}
+	if s.index.asked[r.Op] {
+		s.queues[r.Op].here[r.Claim.at] = h
+	}
+	s.keep(h)
+	return true
+}
+
+// EndFor is End for a request that belongs to a transaction, which has found the object idle: so nothing
+// is retained there. The transaction retains it, with the claim.
+func (s *Scheduler) EndFor(op int, opens Opener, claim *Claim) {
+	s.step++
+	s.log(Ended, op, nil, "")
+	s.last = op
+	q := &s.queues[op]
+	q.started++
+	h := claim.keeps
+	*h = Request{Op: op, Claim: claim, Record: claim.Transaction.Record}
+	s.enlist(h)
+	s.occupy(h)
+	claim.Transaction.runs--
+	s.keep(h)
+	s.bodies--
+	s.hasRun(q, opens)
+}
+
+// keep adds h, in the place of a request that has ended, to what its transaction retains.
+func (s *Scheduler) keep(h *Request) {
+	t := h.Claim.Transaction
+	h.state = StateRetained
 	if t.retained == nil {
 		t.retained = t.room[:0]
 	}
 	t.retained = append(t.retained, h)
 	s.running.push(h)
-	q := &s.queues[r.Op]
-	if s.index.asked[r.Op] {
-		q.here[r.Claim.at] = h
-	}
-	q.retained++
+	s.queues[h.Op].retained++
 	s.retained++
-	s.log(Retained, r.Op, r, "")
-	return true
+	s.log(Retained, h.Op, h, "")
 }
 
 // Release ends the transaction: what it retains leaves the running queue. Changed says that the state

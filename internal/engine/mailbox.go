@@ -323,6 +323,8 @@ type Leaving struct {
 	// Opens says which keys the body can have opened of the families that the
 	// operation declares; nil if it declares none.
 	Opens mailbox.Opener
+	// For is the claim of a transaction on whose behalf the body has run, which retains it; or nil.
+	For *mailbox.Claim
 }
 
 // Watched returns the operations with waiting requests whose guards are plain, as bits. Only the
@@ -337,6 +339,9 @@ func (m *Mailbox) Watched() uint64 { return m.watched }
 // owned the object, and their guards are false, the object is as it was found. No request begins
 // to wait unnoticed: an arrival sets Engaged, so that the swap fails (W2).
 func (m *Mailbox) Look(l *Leaving) (gone bool) {
+	if l.For != nil {
+		return false
+	}
 	w := m.Word.Load()
 	if w.Has(word.Slow) {
 		return m.Depart(l.Op) // the object is parallel: other bodies may run
@@ -386,6 +391,8 @@ func (m *Mailbox) Yield(l Leaving) {
 	}
 	k := m.scheduler()
 	switch unknown := m.own(); {
+	case l.For != nil:
+		m.retain(unknown, &l)
 	case unknown && l.Changed:
 		k.Ran(l.Op, l.Opens)
 	case unknown:

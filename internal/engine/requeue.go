@@ -317,7 +317,11 @@ func (m *Mailbox) goOn(r *Request, l Leaving) (waits, owner bool) {
 		if owner = true; m.own() {
 			k.Begin(l.Op)
 		}
-		k.End(l.Op, l.Opens)
+		if l.For != nil {
+			m.retain(false, &l)
+		} else {
+			k.End(l.Op, l.Opens)
+		}
 	}
 	r.box.Store(m)
 	h := r.hop()

@@ -424,6 +424,19 @@ func (t *Transaction) KeepsWaiting() iter.Seq[Kept] {
 	}
 }
 
+// retain tells the scheduler that a body which has come by the fast path has ended, and is retained. Unknown says
+// that the scheduler has not been told of it. The caller owns the object, and holds mu.
+func (m *Mailbox) retain(unknown bool, l *Leaving) {
+	k := m.scheduler()
+	if unknown {
+		k.Begin(l.Op)
+	}
+	k.EndFor(l.Op, l.Opens, l.For)
+	if pending.Load() > 1 && k.Waits() {
+		m.recheck()
+	}
+}
+
 // retains reports whether the object retains any request. The caller holds mu.
 func (m *Mailbox) retains() bool {
 	k := m.queues.Load()
