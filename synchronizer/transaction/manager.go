@@ -2,9 +2,11 @@ package transaction
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +33,7 @@ type Manager struct {
 	timer  *time.Timer // for the end of the oldest one's lease; nil unless there is a lease
 	armed  bool
 	ages   uint64
+	random *rand.ChaCha8 // of the identifiers: seeded from the system, whose own generator takes longer
 	idle   chan struct{} // closed when none is open; nil unless Close waits for it
 }
 
@@ -120,6 +123,9 @@ func NewManager(system *actor.System, opts ...Option) (*Manager, error) {
 		return nil, &OptionError{Problem: o.wrong}
 	}
 	m := &Manager{system: system, lease: o.lease, attempts: o.attempts, choose: youngest, open: map[uuid.UUID]*Transaction{}}
+	var seed [32]byte
+	_, _ = crand.Read(seed[:]) // which never fails
+	m.random = rand.NewChaCha8(seed)
 	if o.victim == LeastWork {
 		m.choose = leastWork
 	}
@@ -160,19 +166,17 @@ func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Tran
 	if outer := From(ctx); outer != nil && outer.tx.Ended() == nil {
 		return nil, nil, &NestedError{Transaction: outer.id, Foreign: outer.manager != m}
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return nil, nil, fmt.Errorf("sluice: a transaction gets no identifier: %w", err)
-	}
-	t := &Transaction{manager: m, id: id, began: time.Now()}
+	t := &Transaction{manager: m, began: time.Now()}
 	t.tx.Owner = (*coordinator)(t)
 	t.objects[0] = (*coordinator)(t)
-	t.parts.id, t.parts.settings, t.parts.open, t.parts.volatile = id, m.settings, true, t.objects[:]
 	m.mu.Lock()
 	if m.closed != nil {
 		m.mu.Unlock()
 		return nil, nil, m.closed
 	}
+	id := uuid.Must(uuid.NewV7FromReader(m.random)) // the reader never fails
+	t.id, t.over.Transaction = id, id
+	t.parts.id, t.parts.settings, t.parts.open, t.parts.volatile = id, m.settings, true, t.objects[:]
 	if t.tx.Age = age; age == 0 {
 		m.ages++
 		t.tx.Age = m.ages

@@ -20,6 +20,7 @@ type Transaction struct {
 	tx      engine.Transaction
 	parts   participants
 	objects [1]Resource // the coordinator
+	over    EndedError  // of requests that come too late
 
 	// Those that are open, by their beginning; guarded by mu of the manager.
 	earlier, later *Transaction
@@ -71,7 +72,7 @@ func (t *Transaction) Commit(ctx context.Context) error {
 		return t.late()
 	}
 	defer t.end()
-	err := t.tx.Quiesce(ctx, &EndedError{Transaction: t.id})
+	err := t.tx.Quiesce(ctx, &t.over)
 	if err != nil {
 		t.tx.Doom(fmt.Errorf("requests had not ended: %w", err))
 		_ = t.tx.Quiesce(context.Background(), nil)
