@@ -975,7 +975,7 @@ func (m *Mailbox) Close(err error) <-chan struct{} {
 		return c.idle
 	}
 	owner := m.engage()
-	m.loses(&mailbox.StateLostError{Object: m.host.Name(), What: "stopped"})
+	m.stopped()
 	if k := m.queues.Load(); k != nil { // else nothing has ever waited: the scheduler is closed when it is made
 		k.Close(c.err)
 		m.report(k.Next) // nothing starts any more, so that what it returns has failed

@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"context"
-
-	"github.com/sluice-go/sluice/mailbox"
-)
+import "context"
 
 // A step in the life of an object (what its supervisor decides after a failure, or a restart for
 // the sake of others) conflicts with everything:
@@ -152,7 +148,10 @@ func (m *Mailbox) Renew(put func()) bool {
 	if s == nil || !s.quiescent || c != nil && !c.draining {
 		return false
 	}
-	m.loses(&mailbox.StateLostError{Object: m.host.Name(), What: "restarted"})
+	m.restarts()
+	if c := m.closed; m.suspended() != s || c != nil && !c.draining { // while mu was released
+		return false
+	}
 	put()
 	s.renewed = true
 	return true

@@ -42,14 +42,17 @@ type Transaction struct {
 	box    Mailbox // in which frame runs, and nothing else does
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	first *participation
-	last  *participation
-	steps []Step
-	open  int           // requests that have been made and have not ended
-	rest  chan struct{} // closed when there are none; nil unless Quiesce waits for that
-	cause error         // why it can only be rolled back; nil if it can be committed
-	ended error         // why it takes no more requests
+	mu       sync.Mutex
+	first    *participation
+	last     *participation
+	steps    []Step
+	open     int           // requests that have been made and have not ended
+	rest     chan struct{} // closed when there are none; nil unless Quiesce waits for that
+	cause    error         // why it can only be rolled back; nil if it can be committed
+	ended    error         // why it takes no more requests
+	frozen   bool          // its end is being decided
+	gone     bool          // Release has been called, and returned
+	released chan struct{} // closed then; nil unless something waits for it
 
 	// Room for what a small transaction needs.
 	atRoom   [2]participation
@@ -240,12 +243,16 @@ func (t *Transaction) Ended() error {
 }
 
 // Doom says that the transaction can only be rolled back, and why. It takes no more requests, and those
-// that wait leave their queues. Only the first call counts. Doom may be called with any lock held.
-func (t *Transaction) Doom(cause error) {
+// that wait leave their queues. Only the first call counts. It reports false if that comes too late, as the end
+// is being decided, or has come. Doom may be called with any lock held.
+func (t *Transaction) Doom(cause error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.cause != nil || t.frame.over.Load() {
-		return
+	if t.frozen || t.frame.over.Load() {
+		return false
+	}
+	if t.cause != nil {
+		return true
 	}
 	t.cause = cause
 	if t.ended == nil {
@@ -255,6 +262,16 @@ func (t *Transaction) Doom(cause error) {
 		t.cancel(cause)
 		t.Doomed(cause)
 	}()
+	return true
+}
+
+// Freeze says that the end is about to be decided. From then on the transaction cannot be doomed. It fails if the
+// transaction can only be rolled back, with the cause.
+func (t *Transaction) Freeze() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.frozen = t.cause == nil
+	return t.cause
 }
 
 // Quiesce lets the transaction take no more requests, which fail with the error, and waits until those
@@ -327,6 +344,18 @@ func (u *undoing) Run() {
 	u.err = u.do.Undo()
 }
 
+// over returns a channel that is closed when the objects do not retain requests of the transaction any more.
+func (t *Transaction) over() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.released == nil {
+		if t.released = make(chan struct{}); t.gone {
+			close(t.released)
+		}
+	}
+	return t.released
+}
+
 // Release ends the transaction: the objects do not retain its requests any more, and what waited for
 // that can start. Changed says that something has been undone.
 func (t *Transaction) Release(changed bool) {
@@ -335,8 +364,15 @@ func (t *Transaction) Release(changed bool) {
 	t.frame.over.Store(true)
 	t.steps = nil
 	t.mu.Unlock()
+	defer func() {
+		t.cancel(ended)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.gone = true; t.released != nil {
+			close(t.released)
+		}
+	}()
 	release(all, changed)
-	t.cancel(ended)
 }
 
 // release is Release at the objects, the rest of them also if a guard that is evaluated at one ends the
@@ -443,40 +479,45 @@ func (m *Mailbox) retains() bool {
 	return k != nil && k.Retains()
 }
 
-// loses dooms the transactions on whose behalf the object retains requests, and forgets what they have
-// done: the object has lost its state. The caller holds mu.
-func (m *Mailbox) loses(cause error) {
+// holders returns the transactions on whose behalf the object retains requests. The caller holds mu.
+func (m *Mailbox) holders() (all []*Transaction) {
 	k := m.queues.Load()
 	if k == nil || !k.Retains() {
-		return
-	}
-	var all []*Transaction
-	for r := range k.Running() {
-		if t := r.Record.(*Request).frame.transaction(); t != nil && r.State() == mailbox.StateRetained && !slices.Contains(all, t) {
-			all = append(all, t)
-		}
-	}
-	for _, t := range all {
-		t.Doom(cause)
-		t.forget(m)
-	}
-}
-
-// forget forgets what has been done at the object.
-func (t *Transaction) forget(m *Mailbox) {
-	as := t.At(m)
-	t.mu.Lock()
-	t.steps = slices.DeleteFunc(t.steps, func(s Step) bool { return s.Box == m })
-	t.mu.Unlock()
-	m.scheduler().Release(as, true)
-}
-
-// transaction returns the transaction of a body, or nil.
-func (f *Frame) transaction() *Transaction {
-	if f == nil {
 		return nil
 	}
-	return f.tx
+	for r := range k.Running() {
+		if t := r.Record.(*Request).frame; r.State() == mailbox.StateRetained && !slices.Contains(all, t.tx) {
+			all = append(all, t.tx)
+		}
+	}
+	return all
+}
+
+// stopped dooms the transactions that hold the object, which is stopped. They undo what they have done there,
+// when they are rolled back; the end of the object does not wait for that. The caller holds mu.
+func (m *Mailbox) stopped() {
+	for _, t := range m.holders() {
+		t.Doom(&mailbox.StateLostError{Object: m.host.Name(), What: "stopped"})
+	}
+}
+
+// restarts dooms the transactions that hold the object, which is about to be restarted, and waits until they
+// have been rolled back, and so have released it. One whose end is being decided is not waited for: what it
+// has done here is forgotten, as the state is. The caller holds mu, which is released meanwhile.
+func (m *Mailbox) restarts() {
+	for _, t := range m.holders() {
+		if !t.Doom(&mailbox.StateLostError{Object: m.host.Name(), What: "restarted"}) {
+			as := t.At(m)
+			t.mu.Lock()
+			t.steps = slices.DeleteFunc(t.steps, func(s Step) bool { return s.Box == m })
+			t.mu.Unlock()
+			m.scheduler().Release(as, true)
+			continue
+		}
+		m.mu.Unlock()
+		<-t.over()
+		m.mu.Lock()
+	}
 }
 
 // String implements fmt.Stringer.

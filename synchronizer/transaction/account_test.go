@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	proto "github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/activeobject"
@@ -74,6 +75,15 @@ func newBank(t *testing.T, options ...activeobject.Option) *bank {
 
 func (b *bank) account(balance int) *activeobject.Object[Account] {
 	o, err := activeobject.New(b.system, accounts, &Account{balance}, b.options...)
+	require.NoError(b.t, err)
+	return o
+}
+
+// restarting returns an account that is restarted when it has failed, with the state that it had.
+func (b *bank) restarting(balance int) *activeobject.Object[Account] {
+	state := &Account{balance}
+	options := append(b.options[:len(b.options):len(b.options)], activeobject.Supervisor(proto.RestartingSupervisorStrategy()))
+	o, err := activeobject.NewFrom(b.system, accounts, func() (*Account, error) { return state, nil }, options...)
 	require.NoError(b.t, err)
 	return o
 }

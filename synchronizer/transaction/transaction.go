@@ -167,8 +167,8 @@ func (c *coordinator) Name() string { return "objects" }
 // Prepare implements Resource. It fails if a request has left an object in a state in which the transaction
 // cannot be committed.
 func (c *coordinator) Prepare(context.Context, Branch) (Vote, error) {
-	if cause := c.tx.Cause(); cause != nil {
-		return 0, cause
+	if err := c.tx.Freeze(); err != nil {
+		return 0, err
 	}
 	return Prepared, nil
 }

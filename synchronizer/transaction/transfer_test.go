@@ -17,14 +17,14 @@ import (
 // read, and in the end.
 func TestTransfersKeepTheSum(t *testing.T) {
 	everywhere(t, func(t *testing.T, b *bank) {
-		const size, callers, initial = 16, 16, 100
-		each := 60
+		const size, initial = 64, 100
+		callers, each := 64, 30
 		if testing.Short() {
-			each = 20
+			callers, each = 16, 20
 		}
 		var all []*activeobject.Object[Account]
 		for range size {
-			all = append(all, b.account(initial))
+			all = append(all, b.restarting(initial))
 		}
 		sum := func(ctx context.Context) (n int, err error) {
 			err = b.manager.Run(ctx, func(ctx context.Context) error {
@@ -47,32 +47,40 @@ func TestTransfersKeepTheSum(t *testing.T) {
 				for range each {
 					from, to, amount := all[rand.IntN(size)], all[rand.IntN(size)], rand.IntN(30)
 					ctx, cancel := context.WithCancel(ctx)
-					kind := rand.IntN(10)
-					err := b.manager.Run(ctx, func(ctx context.Context) error {
-						ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond) // for a guard that stays false
-						defer cancel()
-						if kind == 0 {
-							sent := deposit.Send(ctx, to, amount)
+					kind := rand.IntN(40)
+					err := contained(func() error {
+						return b.manager.Run(ctx, func(ctx context.Context) error {
+							ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond) // for a guard that stays false
+							defer cancel()
+							if kind == 0 {
+								sent := deposit.Send(ctx, to, amount)
+								if err := withdraw.Do(ctx, from, amount); err != nil {
+									return err
+								}
+								_, err := sent.Await(ctx)
+								return err
+							}
 							if err := withdraw.Do(ctx, from, amount); err != nil {
 								return err
 							}
-							_, err := sent.Await(ctx)
-							return err
-						}
-						if err := withdraw.Do(ctx, from, amount); err != nil {
-							return err
-						}
-						switch kind {
-						case 1:
-							return errBroken
-						case 2:
-							cancel()
-						case 3:
-							if n, err := sum(ctx); err == nil {
-								require.Equal(t, size*initial-amount, n)
+							switch kind {
+							case 1:
+								return errBroken
+							case 2:
+								cancel()
+							case 5:
+								panic(errBroken)
+							case 6:
+								if rand.IntN(4) == 0 {
+									_ = smash.Do(ctx, to, nil) // which has the account restarted
+								}
+							case 3:
+								if n, err := sum(ctx); err == nil {
+									require.Equal(t, size*initial-amount, n)
+								}
 							}
-						}
-						return deposit.Do(ctx, to, amount)
+							return deposit.Do(ctx, to, amount)
+						})
 					})
 					cancel()
 					switch {
@@ -99,4 +107,14 @@ func TestTransfersKeepTheSum(t *testing.T) {
 			t.Fatal("a transaction is open")
 		}
 	})
+}
+
+// contained returns the error of f, or that it has panicked with.
+func contained(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = value.(error)
+		}
+	}()
+	return f()
 }
