@@ -52,35 +52,35 @@ var models = map[string][]activeobject.Option{
 	"monitor":       {synchronizer.Monitor()},
 }
 
-func everywhere(t *testing.T, f func(t *testing.T, b *bank)) {
+func everywhere(t *testing.T, f func(t *testing.T, b *fixture)) {
 	for name, options := range models {
-		t.Run(name, func(t *testing.T) { f(t, newBank(t, options...)) })
+		t.Run(name, func(t *testing.T) { f(t, newFixture(t, options...)) })
 	}
 }
 
-// bank is a system with some accounts and a manager.
-type bank struct {
+// fixture is a system with some accounts and a manager.
+type fixture struct {
 	t       *testing.T
 	system  *actor.System
 	manager *transaction.Manager
 	options []activeobject.Option
 }
 
-func newBank(t *testing.T, options ...activeobject.Option) *bank {
+func newFixture(t *testing.T, options ...activeobject.Option) *fixture {
 	system := objecttest.NewSystem(t)
 	manager, err := transaction.NewManager(system)
 	require.NoError(t, err)
-	return &bank{t, system, manager, options}
+	return &fixture{t, system, manager, options}
 }
 
-func (b *bank) account(balance int) *activeobject.Object[Account] {
+func (b *fixture) account(balance int) *activeobject.Object[Account] {
 	o, err := activeobject.New(b.system, accounts, &Account{balance}, b.options...)
 	require.NoError(b.t, err)
 	return o
 }
 
 // restarting returns an account that is restarted when it has failed, with the state that it had.
-func (b *bank) restarting(balance int) *activeobject.Object[Account] {
+func (b *fixture) restarting(balance int) *activeobject.Object[Account] {
 	state := &Account{balance}
 	options := append(b.options[:len(b.options):len(b.options)], activeobject.Supervisor(proto.RestartingSupervisorStrategy()))
 	o, err := activeobject.NewFrom(b.system, accounts, func() (*Account, error) { return state, nil }, options...)
@@ -88,7 +88,7 @@ func (b *bank) restarting(balance int) *activeobject.Object[Account] {
 	return o
 }
 
-func (b *bank) holds(o *activeobject.Object[Account], expected int) {
+func (b *fixture) holds(o *activeobject.Object[Account], expected int) {
 	b.t.Helper()
 	n, err := balance.Call(context.Background(), o, nil)
 	require.NoError(b.t, err)

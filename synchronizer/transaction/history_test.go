@@ -67,7 +67,7 @@ type store struct {
 
 const listObjects = 3
 
-func storeOf(t *testing.T, b *bank, typ *activeobject.Type[Lists], add *activeobject.Operation[Lists, entry, guards.None], read *activeobject.Operation[Lists, int, []int], options ...activeobject.Option) *store {
+func storeOf(t *testing.T, b *fixture, typ *activeobject.Type[Lists], add *activeobject.Operation[Lists, entry, guards.None], read *activeobject.Operation[Lists, int, []int], options ...activeobject.Option) *store {
 	var all []*activeobject.Object[Lists]
 	for range listObjects {
 		o, err := activeobject.New(b.system, typ, &Lists{}, options...)
@@ -82,23 +82,23 @@ func storeOf(t *testing.T, b *bank, typ *activeobject.Type[Lists], add *activeob
 // Whatever transactions do at once, and however they end, some order of those that were committed explains
 // all that they have read, and agrees with real time.
 func TestHistoriesAreSerializable(t *testing.T) {
-	for name, make := range map[string]func(t *testing.T, b *bank) *store{
-		"active objects, Undo": func(t *testing.T, b *bank) *store { return storeOf(t, b, lists, listAppend, listRead) },
-		"active objects, Copies": func(t *testing.T, b *bank) *store {
+	for name, make := range map[string]func(t *testing.T, b *fixture) *store{
+		"active objects, Undo": func(t *testing.T, b *fixture) *store { return storeOf(t, b, lists, listAppend, listRead) },
+		"active objects, Copies": func(t *testing.T, b *fixture) *store {
 			return storeOf(t, b, copied, copiedAppend, copiedRead)
 		},
-		"Synchronizers, Copies": func(t *testing.T, b *bank) *store {
+		"Synchronizers, Copies": func(t *testing.T, b *fixture) *store {
 			return storeOf(t, b, copied, copiedAppend, copiedRead, synchronizer.Callers())
 		},
-		"Synchronizers, Undo, keys": func(t *testing.T, b *bank) *store {
+		"Synchronizers, Undo, keys": func(t *testing.T, b *fixture) *store {
 			return storeOf(t, b, lists, listAppend, listRead, synchronizer.Callers(), synchronizer.Conflicts(listTable))
 		},
-		"goroutines, Undo, keys": func(t *testing.T, b *bank) *store {
+		"goroutines, Undo, keys": func(t *testing.T, b *fixture) *store {
 			return storeOf(t, b, lists, listAppend, listRead, synchronizer.Goroutines(), synchronizer.Conflicts(listTable))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBank(t)
+			b := newFixture(t)
 			s := make(t, b)
 			var history serial.Recorder
 			var values, deadlocks atomic.Int64

@@ -33,14 +33,13 @@ func Recover(ctx context.Context, logs []Log, resources ...Recoverable) ([]Recov
 	return recoverBranches(ctx, logs, resources, nil)
 }
 
-// recoverBranches is Recover while transactions run: live reports whether a
-// transaction has not ended, and is then left alone. It reports true from before the first
-// resource is asked to prepare until the last has been told the outcome, or has failed.
+// recoverBranches is Recover while transactions run: live reports whether a transaction of this
+// process has something left to do, from before the first resource is asked to prepare
+// until its participants have nothing unfinished. Then it is left alone.
 //
-// A live transaction is not disturbed, as live is asked after the branches have been listed: a
-// transaction that is listed and no longer live has ended, and is either done or has its
-// record in the log. Records are listed before the branches, so that a participant of a
-// record that is not among the branches has finished.
+// That is safe, as live is asked after the branches have been listed: a transaction that is
+// listed, and no longer live, is done. Records are listed before the branches, so that a
+// participant of a record that is not among the branches has finished.
 func recoverBranches(ctx context.Context, logs []Log, resources []Recoverable, live func(uuid.UUID) bool) ([]Recovered, error) {
 	r := recovery{
 		ctx:       ctx,
@@ -105,6 +104,9 @@ type recovery struct {
 
 // call makes one call to a resource or a log.
 func (r *recovery) call(name, what string, f func(context.Context) error) error {
+	if err := r.ctx.Err(); err != nil {
+		return &ResourceError{name, what, err}
+	}
 	return (&worker{name: name}).call(r.ctx, what, f)
 }
 

@@ -17,7 +17,7 @@ import (
 var ctx = context.Background()
 
 func TestWhatIsCommittedStays(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		from, to := b.account(100), b.account(0)
 		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error {
 			require.NoError(t, withdraw.Do(ctx, from, 30))
@@ -29,7 +29,7 @@ func TestWhatIsCommittedStays(t *testing.T) {
 }
 
 func TestWhatIsRolledBackIsUndone(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		from, to := b.account(100), b.account(0)
 		require.ErrorIs(t, b.manager.Run(ctx, func(ctx context.Context) error {
 			require.NoError(t, withdraw.Do(ctx, from, 30))
@@ -43,7 +43,7 @@ func TestWhatIsRolledBackIsUndone(t *testing.T) {
 }
 
 func TestNothingSeesWhatIsNotCommitted(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(100)
 		inner, tx, err := b.manager.Begin(ctx)
 		require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestNothingSeesWhatIsNotCommitted(t *testing.T) {
 }
 
 func TestWhatIsReadStays(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(100)
 		inner, tx, err := b.manager.Begin(ctx)
 		require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestWhatIsReadStays(t *testing.T) {
 }
 
 func TestGuardsSeeWhatTheTransactionHasDone(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(0)
 		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error {
 			sent := withdraw.Send(ctx, account, 30)
@@ -98,7 +98,7 @@ func TestGuardsSeeWhatTheTransactionHasDone(t *testing.T) {
 }
 
 func TestADeadlockRollsTheYoungestBack(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		one, other := b.account(0), b.account(0)
 		older, first, err := b.manager.Begin(ctx)
 		require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestADeadlockRollsTheYoungestBack(t *testing.T) {
 }
 
 func TestALeaseEndsATransaction(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	manager, err := transaction.NewManager(b.system, transaction.Lease(time.Millisecond))
 	require.NoError(t, err)
 	account := b.account(0)
@@ -143,7 +143,7 @@ func TestALeaseEndsATransaction(t *testing.T) {
 }
 
 func TestAnOperationThatCannotBeUndoneIsRefused(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(1)
 		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error {
 			require.ErrorAs(t, reset.Do(ctx, account, nil), new(*activeobject.NotUndoableError))
@@ -154,7 +154,7 @@ func TestAnOperationThatCannotBeUndoneIsRefused(t *testing.T) {
 }
 
 func TestABodyThatPanicsRollsTheTransactionBack(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		one, other := b.account(1), b.account(1)
 		err := b.manager.Run(ctx, func(ctx context.Context) error {
 			require.NoError(t, deposit.Do(ctx, one, 1))
@@ -168,7 +168,7 @@ func TestABodyThatPanicsRollsTheTransactionBack(t *testing.T) {
 }
 
 func TestAWaitInATransactionIsExplained(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		one, other := b.account(0), b.account(0)
 		inner, tx, err := b.manager.Begin(ctx)
 		require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestAWaitInATransactionIsExplained(t *testing.T) {
 }
 
 func TestAStoppedObjectRollsItsTransactionsBack(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		one, other := b.account(0), b.account(0)
 		inner, tx, err := b.manager.Begin(ctx)
 		require.NoError(t, err)
@@ -219,7 +219,7 @@ func TestAStoppedObjectRollsItsTransactionsBack(t *testing.T) {
 }
 
 func TestACloseWaitsForWhatIsHeld(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(0)
 		inner, tx, err := b.manager.Begin(ctx)
 		require.NoError(t, err)
@@ -238,7 +238,7 @@ func TestACloseWaitsForWhatIsHeld(t *testing.T) {
 }
 
 func TestCommitIsTheEnd(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	account := b.account(0)
 	inner, tx, err := b.manager.Begin(ctx)
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestCommitIsTheEnd(t *testing.T) {
 }
 
 func TestOnlyParticipantsAreCalled(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	plain := activeobject.Must(activeobject.New(b.system, plainAccounts, &Account{}))
 	strict := activeobject.Must(activeobject.New(b.system, plainAccounts, &Account{}, transaction.OnlyParticipants()))
 	account := activeobject.Must(activeobject.New(b.system, accounts, &Account{}, transaction.OnlyParticipants()))
@@ -282,7 +282,7 @@ func TestOnlyParticipantsAreCalled(t *testing.T) {
 
 // A request by message belongs to the transaction of the context that it was made with.
 func TestTransactionsReachObjectsByPID(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(1)
 		for _, fails := range []error{errBroken, nil} {
 			require.Equal(t, fails, b.manager.Run(ctx, func(ctx context.Context) error {
@@ -299,7 +299,7 @@ func TestTransactionsReachObjectsByPID(t *testing.T) {
 }
 
 func TestEverythingThatIsMadeInATransactionIsAPartOfIt(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(10)
 		for _, fails := range []error{errBroken, nil} {
 			require.Equal(t, fails, b.manager.Run(ctx, func(ctx context.Context) error {
@@ -319,7 +319,7 @@ func TestEverythingThatIsMadeInATransactionIsAPartOfIt(t *testing.T) {
 }
 
 func TestARunInsideIsAPartOfTheWhole(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	account := b.account(0)
 	err := b.manager.Run(ctx, func(ctx context.Context) error {
 		require.NoError(t, b.manager.Run(ctx, func(ctx context.Context) error { return deposit.Do(ctx, account, 1) }))
@@ -345,7 +345,7 @@ func TestARunInsideIsAPartOfTheWhole(t *testing.T) {
 }
 
 func TestACloseRollsOpenTransactionsBack(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	account := b.account(0)
 	inner, tx, err := b.manager.Begin(ctx)
 	require.NoError(t, err)
@@ -362,7 +362,7 @@ func TestACloseRollsOpenTransactionsBack(t *testing.T) {
 
 // A body that is called in a transaction may begin none, and cannot end it.
 func TestATransactionIsNotEndedFromInside(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	type agent struct{}
 	agents := activeobject.NewType[agent]("agent")
 	var tx *transaction.Transaction
@@ -378,7 +378,7 @@ func TestATransactionIsNotEndedFromInside(t *testing.T) {
 }
 
 func TestAnUndoThatPanicsIsAHeuristicOutcome(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	type broken struct{ n int }
 	brokens := activeobject.NewType[broken]("broken")
 	add := activeobject.Procedure(brokens, "add", activeobject.Plain(func(b *broken) { b.n++ })).
@@ -401,7 +401,7 @@ func TestAnUndoThatPanicsIsAHeuristicOutcome(t *testing.T) {
 
 // An object that is restarted has lost what transactions have done there.
 func TestARestartRollsTransactionsBack(t *testing.T) {
-	b := newBank(t)
+	b := newFixture(t)
 	restarts := activeobject.NewType[Account]("restarting account")
 	add := activeobject.Procedure(restarts, "deposit", activeobject.Arg((*Account).Deposit)).
 		Undo(func(a *Account, amount int, _ activeobject.None) { a.balance -= amount })

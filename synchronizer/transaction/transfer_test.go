@@ -16,7 +16,7 @@ import (
 // Money is neither made nor lost, however many transfers run at once and end badly: at every consistent
 // read, and in the end.
 func TestTransfersKeepTheSum(t *testing.T) {
-	everywhere(t, func(t *testing.T, b *bank) {
+	everywhere(t, func(t *testing.T, b *fixture) {
 		const size, initial = 64, 100
 		callers, each := 64, 30
 		if testing.Short() {
