@@ -28,6 +28,9 @@ type commitSettings struct {
 	// the question what it was, and for all that are told it.
 	wait time.Duration
 
+	// bound derives a context that ends after wait.
+	bound func(context.Context) (context.Context, context.CancelFunc)
+
 	// report gets what changes no outcome: a record that could not be removed from the log.
 	report func(error)
 }
@@ -41,6 +44,9 @@ func newCommitSettings(log Log, wait time.Duration, report func(error)) *commitS
 	if wait <= 0 {
 		s.wait = defaultWait
 	}
+	s.bound = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, s.wait)
+	}
 	return s
 }
 
@@ -48,9 +54,8 @@ func newCommitSettings(log Log, wait time.Duration, report func(error)) *commitS
 // outcome, by two-phase commit with presumed abort.
 //
 // Volatile participants are objects in memory. They cannot fail to commit, end with the
-// process, and need no record. They are told the outcome last when it is to commit: whoever
-// waits for them then finds the durable resources committed. They are told first when it
-// is to roll back.
+// process, and need no record. A commit is told to them last: a transaction that has waited for
+// one of them then finds the durable resources committed. A rollback is told to them first.
 //
 // What the correctness rests on:
 //
@@ -71,7 +76,8 @@ type participants struct {
 
 	mu       sync.Mutex
 	open     bool
-	volatile []Resource
+	volatile []Resource // in few, while there are few
+	few      [4]Resource
 	durable  []*party
 	last     *party
 
@@ -101,8 +107,8 @@ func (m *party) rollback(ctx context.Context, id uuid.UUID) error {
 	return m.resource.Rollback(ctx, id)
 }
 
-// decision is what makes the outcome. The zero decision needs nobody: there is nothing
-// durable to commit.
+// decision is what makes the outcome. In the zero decision there is nothing durable to
+// commit.
 type decision struct {
 	by        *worker
 	commit    func(context.Context) error
@@ -112,7 +118,9 @@ type decision struct {
 }
 
 func newParticipants(id uuid.UUID, settings *commitSettings) *participants {
-	return &participants{id: id, settings: settings, open: true}
+	p := &participants{id: id, settings: settings, open: true}
+	p.volatile = p.few[:0]
+	return p
 }
 
 // register adds a resource, which is volatile or not. A durable one that is there already is
@@ -495,7 +503,9 @@ func (p *participants) tellVolatile(ctx context.Context) {
 			p.tellVolatile(ctx)
 		}
 	}()
-	ctx = context.WithoutCancel(ctx)
+	if ctx != context.Background() && len(p.volatile) > 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
 	for len(p.volatile) > 0 {
 		var r Resource
 		var err error
@@ -569,7 +579,7 @@ func asHeuristic(err error) error {
 
 // bound returns a context that the caller's does not end, but the time to wait.
 func (p *participants) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), p.settings.wait)
+	return p.settings.bound(context.WithoutCancel(ctx))
 }
 
 // worker makes the calls to one durable participant, which do not overlap: one that is not
