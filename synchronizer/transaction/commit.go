@@ -315,6 +315,9 @@ func (p *participants) prepareDurable(ctx context.Context) error {
 	kept, asked := 0, 0
 	defer func() { p.durable = append(p.durable[:kept], p.durable[asked:]...) }()
 	for asked < len(p.durable) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		m := p.durable[asked]
 		if one, ok := m.resource.(OnePhase); ok && kept == 0 && asked == len(p.durable)-1 && p.last == nil {
 			p.decideBy(m, one.CommitOnePhase)
@@ -470,17 +473,17 @@ func (p *participants) tell(ctx context.Context) {
 	if p.outcome == Committed {
 		p.tellVolatile(ctx)
 	}
-	d := &p.decision
-	if d.log == nil || p.unfinished() {
+	log := p.decision.log
+	if log == nil || p.unfinished() {
 		return
 	}
+	p.decision.log = nil
 	bounded, cancel := p.bound(ctx)
 	defer cancel()
-	err := d.by.call(bounded, "remove the record", func(ctx context.Context) error { return d.log.Done(ctx, p.id) })
+	err := p.decision.by.call(bounded, "remove the record", func(ctx context.Context) error { return log.Done(ctx, p.id) })
 	if err != nil && p.settings.report != nil {
 		p.settings.report(fmt.Errorf("sluice: transaction %v: %w", p.id, err))
 	}
-	d.log = nil
 }
 
 // tellVolatile tells the outcome to the volatile participants, in order or, to roll back, in
@@ -624,7 +627,7 @@ func (c *pendingCall) wait(ctx context.Context) error {
 		case <-c.worker.busy:
 			c.begin()
 		case <-ctx.Done():
-			return fmt.Errorf("the call before has not returned: %w", context.Cause(ctx))
+			return fmt.Errorf("the call before has not returned: %w", ctx.Err())
 		}
 	}
 	select {
@@ -636,7 +639,7 @@ func (c *pendingCall) wait(ctx context.Context) error {
 	case <-c.ended:
 		return c.err
 	default:
-		return fmt.Errorf("has not returned: %w", context.Cause(ctx))
+		return fmt.Errorf("has not returned: %w", ctx.Err())
 	}
 }
 
