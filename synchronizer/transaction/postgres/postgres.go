@@ -18,10 +18,14 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"sync"
@@ -54,9 +58,11 @@ const (
 // Database is a transaction.Recoverable and a transaction.OnePhase. Its methods may be called by
 // several goroutines.
 type Database struct {
-	db    *sql.DB
-	name  string
-	begin string
+	db      *sql.DB
+	name    string
+	begin   string
+	family  string // begins the application_name of this resource's SQL transactions, in any process
+	process string // the application_name in this process
 
 	mu   sync.Mutex
 	open map[uuid.UUID]*branch
@@ -121,7 +127,9 @@ func Isolation(level string) Option {
 // transactions: it is the same after a restart, and no other process uses it with this database.
 // The error is ErrName, ErrDisabled, or the database's.
 func New(ctx context.Context, db *sql.DB, name string, opts ...Option) (*Database, error) {
-	d := &Database{db: db, name: name, open: map[uuid.UUID]*branch{}}
+	hash := sha256.Sum256([]byte(name))
+	d := &Database{db: db, name: name, family: prefix + hex.EncodeToString(hash[:8]) + ":", open: map[uuid.UUID]*branch{}}
+	d.process = d.family + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, rand.Uint64()))
 	Isolation("SERIALIZABLE")(d)
 	for _, set := range opts {
 		set(d)
@@ -186,8 +194,9 @@ func (d *Database) Tx(ctx context.Context, t transaction.Registrar) (*Tx, error)
 	if b.conn, b.err = d.db.Conn(ctx); b.err != nil {
 		return nil, b.err
 	}
-	// The setting lasts as long as the SQL transaction, and so tells whether that is still open.
-	_, b.err = b.conn.ExecContext(ctx, d.begin+"; SET LOCAL sluice.transaction = '"+id.String()+"'")
+	// The settings last as long as the SQL transaction: they tell here whether it is still open, and
+	// a later process that this one has been killed, and its PREPARE TRANSACTION may be under way.
+	_, b.err = b.conn.ExecContext(ctx, d.begin+"; SET LOCAL sluice.transaction = '"+id.String()+"'; SET LOCAL application_name = '"+d.process+"'")
 	if b.err == nil {
 		b.err = t.Register(d)
 	}
@@ -315,10 +324,14 @@ func (d *Database) Rollback(ctx context.Context, id uuid.UUID) error {
 // awaitEnd ends the server process of a connection that has been closed, and waits for its end: it
 // may be about to prepare.
 func (d *Database) awaitEnd(ctx context.Context, p backend) error {
+	return d.terminate(ctx, "pid = $1::int AND backend_start::text = $2::text", p.pid, p.start)
+}
+
+// terminate ends the server processes that meet a condition, and waits for their end.
+func (d *Database) terminate(ctx context.Context, condition string, args ...any) error {
 	for {
 		var running bool
-		err := d.db.QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity
-			WHERE pid = $1::int AND backend_start::text = $2::text`, p.pid, p.start).Scan(&running)
+		err := d.db.QueryRowContext(ctx, "SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE "+condition, args...).Scan(&running)
 		if err != nil || !running {
 			return err
 		}
@@ -371,8 +384,14 @@ func (d *Database) list(ctx context.Context, suffix string) (gids []string, err 
 	return gids, rows.Err()
 }
 
-// InDoubt returns the prepared transactions of this resource that the server has.
+// InDoubt returns the prepared transactions of this resource that the server has. Before that it ends
+// what earlier processes have left open there: a PREPARE TRANSACTION that a killed process has
+// sent may not have been run yet.
 func (d *Database) InDoubt(ctx context.Context) ([]transaction.Branch, error) {
+	err := d.terminate(ctx, "datname = current_database() AND left(application_name, length($1::text)) = $1::text AND application_name <> $2::text", d.family, d.process)
+	if err != nil {
+		return nil, err
+	}
 	gids, err := d.list(ctx, "")
 	if err != nil {
 		return nil, err
