@@ -28,6 +28,9 @@ type commitSettings struct {
 	// the question what it was, and for all that are told it.
 	wait time.Duration
 
+	// bound derives a context that ends after wait.
+	bound func(context.Context) (context.Context, context.CancelFunc)
+
 	// report gets what changes no outcome: a record that could not be removed from the log.
 	report func(error)
 }
@@ -40,6 +43,9 @@ func newCommitSettings(log Log, wait time.Duration, report func(error)) *commitS
 	}
 	if wait <= 0 {
 		s.wait = defaultWait
+	}
+	s.bound = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, s.wait)
 	}
 	return s
 }
@@ -569,7 +575,7 @@ func asHeuristic(err error) error {
 
 // bound returns a context that the caller's does not end, but the time to wait.
 func (p *participants) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), p.settings.wait)
+	return p.settings.bound(context.WithoutCancel(ctx))
 }
 
 // worker makes the calls to one durable participant, which do not overlap: one that is not

@@ -35,11 +35,12 @@ type faults struct {
 	of      map[string]failure
 	calls   []string
 	hanging chan struct{} // closed to end the calls that hang
-	hung    chan struct{} // gets a value when a call hangs
+	hung    chan struct{} // closed when a call hangs
+	once    sync.Once
 }
 
 func newFaults() *faults {
-	return &faults{of: map[string]failure{}, hanging: make(chan struct{}), hung: make(chan struct{}, 100)}
+	return &faults{of: map[string]failure{}, hanging: make(chan struct{}), hung: make(chan struct{})}
 }
 
 // heal ends all failures.
@@ -76,7 +77,7 @@ func (f *faults) call(name, call string, do func() error) error {
 	case exits:
 		runtime.Goexit()
 	case hangs:
-		f.hung <- struct{}{}
+		f.once.Do(func() { close(f.hung) })
 		<-hanging
 	case notCommitted:
 		return fmt.Errorf("%w: %w", ErrNotCommitted, errBroken)
@@ -273,5 +274,3 @@ func (l *fakeLast) Commit(_ context.Context, id uuid.UUID, participants []string
 func (l *fakeLast) Rollback(context.Context, uuid.UUID) error {
 	return l.fake.call(l.fake.name, "rollback", l.set(rolledBack, active))
 }
-
-func (l *fakeLast) call(name, call string, do func() error) error { return l.fake.call(name, call, do) }

@@ -142,7 +142,7 @@ func New(ctx context.Context, db *sql.DB, name string, opts ...Option) (*Databas
 		db: db, name: name, options: o, open: map[uuid.UUID]*branch{},
 		insert: fmt.Sprintf("INSERT INTO %s (id, log, committed, participants) VALUES (%s, %s, %s, %s)", o.table, p(1), p(2), p(3), p(4)),
 		ask:    fmt.Sprintf("SELECT committed FROM %s WHERE id = %s", o.table, p(1)),
-		list:   fmt.Sprintf("SELECT id, participants FROM %s WHERE log = %s AND committed = 1", o.table, p(1)),
+		list:   fmt.Sprintf("SELECT id, committed, participants FROM %s WHERE log = %s", o.table, p(1)),
 		remove: fmt.Sprintf("DELETE FROM %s WHERE id = %s", o.table, p(1)),
 	}
 	if o.create {
@@ -320,7 +320,8 @@ func (d *Database) row(ctx context.Context, id uuid.UUID) (committed, there bool
 	return value == 1, err == nil, err
 }
 
-// Unfinished returns the decisions that are not done.
+// Unfinished returns the decisions that are not done. Rows that have kept a transaction from being
+// committed have done that, and are removed later.
 func (d *Database) Unfinished(ctx context.Context) (list []transaction.Record, err error) {
 	d.mu.Lock()
 	done := make(map[uuid.UUID]bool, len(d.done))
@@ -333,9 +334,11 @@ func (d *Database) Unfinished(ctx context.Context) (list []transaction.Record, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
+	var old []uuid.UUID
 	for rows.Next() {
 		var id, names string
-		if err := rows.Scan(&id, &names); err != nil {
+		var committed int
+		if err := rows.Scan(&id, &committed, &names); err != nil {
 			return nil, err
 		}
 		var r transaction.Record
@@ -343,11 +346,21 @@ func (d *Database) Unfinished(ctx context.Context) (list []transaction.Record, e
 		if err = errors.Join(err, json.Unmarshal([]byte(names), &r.Participants)); err != nil {
 			return nil, fmt.Errorf("sluice: sqlresource: %s: row %q: %w", d.options.table, id, err)
 		}
-		if !done[r.Transaction] {
+		switch {
+		case done[r.Transaction]:
+		case committed == 1:
 			list = append(list, r)
+		default:
+			old = append(old, r.Transaction)
 		}
 	}
-	return list, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	d.done = append(d.done, old...)
+	d.mu.Unlock()
+	return list, nil
 }
 
 // Done has the row of a transaction removed later, with others, by a goroutine or by Flush. It
