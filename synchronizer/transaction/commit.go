@@ -77,7 +77,8 @@ type participants struct {
 
 	mu       sync.Mutex
 	open     bool
-	volatile []Resource
+	volatile []Resource // in few, while there are few
+	few      [4]Resource
 	durable  []*party
 	last     *party
 
@@ -118,7 +119,9 @@ type decision struct {
 }
 
 func newParticipants(id uuid.UUID, settings *commitSettings) *participants {
-	return &participants{id: id, settings: settings, open: true}
+	p := &participants{id: id, settings: settings, open: true}
+	p.volatile = p.few[:0]
+	return p
 }
 
 // register adds a resource, which is volatile or not. A durable one that is there already is
@@ -501,7 +504,9 @@ func (p *participants) tellVolatile(ctx context.Context) {
 			p.tellVolatile(ctx)
 		}
 	}()
-	ctx = context.WithoutCancel(ctx)
+	if ctx != context.Background() && len(p.volatile) > 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
 	for len(p.volatile) > 0 {
 		var r Resource
 		var err error
