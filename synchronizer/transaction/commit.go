@@ -54,9 +54,8 @@ func newCommitSettings(log Log, wait time.Duration, report func(error)) *commitS
 // outcome, by two-phase commit with presumed abort.
 //
 // Volatile participants are objects in memory. They cannot fail to commit, end with the
-// process, and need no record. They are told the outcome last when it is to commit: whoever
-// waits for them then finds the durable resources committed. They are told first when it
-// is to roll back.
+// process, and need no record. A commit is told to them last: a transaction that has waited for
+// one of them then finds the durable resources committed. A rollback is told to them first.
 //
 // What the correctness rests on:
 //
@@ -108,8 +107,8 @@ func (m *party) rollback(ctx context.Context, id uuid.UUID) error {
 	return m.resource.Rollback(ctx, id)
 }
 
-// decision is what makes the outcome. The zero decision needs nobody: there is nothing
-// durable to commit.
+// decision is what makes the outcome. In the zero decision there is nothing durable to
+// commit.
 type decision struct {
 	by        *worker
 	commit    func(context.Context) error

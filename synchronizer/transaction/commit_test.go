@@ -401,8 +401,8 @@ type votes struct{ *fake }
 func (votes) Prepare(context.Context, Branch) (Vote, error) { return 0, nil }
 
 // TestParticipantsNeverDisagreeSilently draws participants and failures, crashes or goes on, and
-// recovers. Nobody commits while another rolls back, unless the error said so, and in the end
-// all agree.
+// recovers. No participant commits while another rolls back, unless the error said so, and in the
+// end all agree.
 func TestParticipantsNeverDisagreeSilently(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SampledFrom([]string{"", "d", "one", "last", "d last", "log d", "log one", "log d e", "log e one", "d e last", "log d e last"}).Draw(t, "participants")
