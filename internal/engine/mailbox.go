@@ -516,7 +516,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 // closed and nothing runs any more, that is the end of the object.
 func (m *Mailbox) released() {
 	m.noteQuiescent()
-	if c := m.closed; c != nil && !c.over && !m.runs() && !(c.draining && (m.suspended() != nil || m.waits() || m.retains())) { // a Drain may yet serve what waits
+	if c := m.closed; c != nil && !c.over && !m.runs() && !m.undoing() && !(c.draining && (m.suspended() != nil || m.waits() || m.retains())) { // a Drain may yet serve what waits
 		c.over = true
 		m.forget()
 		close(c.idle)

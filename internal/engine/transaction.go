@@ -303,6 +303,13 @@ func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 	}
 }
 
+// Thaw says that the end has been decided: the transaction is rolled back.
+func (t *Transaction) Thaw() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.frozen = false
+}
+
 // Undone undoes what has been done, in reverse order, and calls failed with the errors of steps that
 // could not be. Nothing may run on behalf of the transaction.
 func (t *Transaction) Undone(failed func(object string, err error)) {
@@ -323,10 +330,17 @@ func (t *Transaction) Undone(failed func(object string, err error)) {
 	}
 }
 
-// undo undoes something on a thread of the object, or on a worker, which it may end.
+// undo undoes something on a thread of the object, or on a worker, which it may end. An object that has ended has no
+// threads any more. One that has not does not end before the transaction has let go of it: see undoing.
 func (m *Mailbox) undo(do Undoer) error {
 	u := &undoing{do: do, done: make(chan struct{})}
-	m.workers().Dispatch(u)
+	m.mu.Lock()
+	by := m.workers()
+	if c := m.closed; c != nil && c.over {
+		by = m.config.Workers
+	}
+	m.mu.Unlock()
+	by.Dispatch(u)
 	<-u.done
 	return u.err
 }
@@ -493,8 +507,17 @@ func (m *Mailbox) holders() (all []*Transaction) {
 	return all
 }
 
-// stopped dooms the transactions that hold the object, which is stopped. They undo what they have done there,
-// when they are rolled back; the end of the object does not wait for that. The caller holds mu.
+// undoing reports whether a transaction holds the object that is to be rolled back. The end of the object waits for
+// that, as it may take a thread of the object. The caller holds mu.
+func (m *Mailbox) undoing() bool {
+	return slices.ContainsFunc(m.holders(), func(t *Transaction) bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return !t.frozen
+	})
+}
+
+// stopped dooms the transactions that hold the object, which is stopped. The caller holds mu.
 func (m *Mailbox) stopped() {
 	for _, t := range m.holders() {
 		t.Doom(&mailbox.StateLostError{Object: m.host.Name(), What: "stopped"})
