@@ -2,6 +2,7 @@ package transaction_test
 
 import (
 	"context"
+	"database/sql"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,8 @@ func benchmarked(b *testing.B) (*actor.System, *transaction.Manager) {
 	return system, manager
 }
 
-// A transaction over two objects, against two calls that go through the scheduler, and two mutexes.
+// A transaction over two objects, against two calls that go through the scheduler, two mutexes, and the same in a
+// database in memory.
 func BenchmarkTwoObjects(b *testing.B) {
 	system, manager := benchmarked(b)
 	b.Run("transaction", func(b *testing.B) {
@@ -65,6 +67,35 @@ func BenchmarkTwoObjects(b *testing.B) {
 			other.Deposit(1)
 			other.Unlock()
 			one.Unlock()
+		}
+	})
+	b.Run("SQLite", func(b *testing.B) {
+		db, err := sql.Open("sqlite", ":memory:")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(1)
+		if _, err := db.Exec("CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER); INSERT INTO account VALUES (1, 0), (2, 0)"); err != nil {
+			b.Fatal(err)
+		}
+		add, err := db.Prepare("UPDATE account SET balance = balance + 1 WHERE id = ?")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			tx, err := db.Begin()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, id := range []int{1, 2} {
+				if _, err := tx.Stmt(add).Exec(id); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := tx.Commit(); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 }

@@ -62,6 +62,9 @@
 // rolled back: its request fails with an *activeobject.DeadlockError that names the circle. Run then runs it
 // again, as old as it was, so that it is the oldest in the end, and wins.
 //
+// A circle that leads through something else, such as the locks of a database, is not seen, nor is a guard that
+// the transaction itself would have to open: another of its goroutines may. Those end with a context, or a lease.
+//
 // A transaction that has not ended within its lease is rolled back, and that is logged.
 //
 // # Several resources
