@@ -3,6 +3,7 @@ package transaction_test
 import (
 	"context"
 	"database/sql"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,7 @@ func benchmarked(b *testing.B) (*actor.System, *transaction.Manager) {
 }
 
 // A transaction over two objects, against two calls that go through the scheduler, two mutexes, and the same in a
-// database in memory.
+// database.
 func BenchmarkTwoObjects(b *testing.B) {
 	system, manager := benchmarked(b)
 	b.Run("transaction", func(b *testing.B) {
@@ -69,35 +70,40 @@ func BenchmarkTwoObjects(b *testing.B) {
 			one.Unlock()
 		}
 	})
-	b.Run("SQLite", func(b *testing.B) {
-		db, err := sql.Open("sqlite", ":memory:")
+	for name, source := range map[string]string{"SQLite in memory": ":memory:", "SQLite in a file": filepath.Join(b.TempDir(), "db")} {
+		b.Run(name, func(b *testing.B) { benchmarkSQLite(b, source) })
+	}
+}
+
+// benchmarkSQLite changes two rows in each transaction, by prepared statements on one connection.
+func benchmarkSQLite(b *testing.B, source string) {
+	db, err := sql.Open("sqlite", source)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("DROP TABLE IF EXISTS account; CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER); INSERT INTO account VALUES (1, 0), (2, 0)"); err != nil {
+		b.Fatal(err)
+	}
+	add, err := db.Prepare("UPDATE account SET balance = balance + 1 WHERE id = ?")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		tx, err := db.Begin()
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer db.Close()
-		db.SetMaxOpenConns(1)
-		if _, err := db.Exec("CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER); INSERT INTO account VALUES (1, 0), (2, 0)"); err != nil {
-			b.Fatal(err)
-		}
-		add, err := db.Prepare("UPDATE account SET balance = balance + 1 WHERE id = ?")
-		if err != nil {
-			b.Fatal(err)
-		}
-		for b.Loop() {
-			tx, err := db.Begin()
-			if err != nil {
-				b.Fatal(err)
-			}
-			for _, id := range []int{1, 2} {
-				if _, err := tx.Stmt(add).Exec(id); err != nil {
-					b.Fatal(err)
-				}
-			}
-			if err := tx.Commit(); err != nil {
+		for _, id := range []int{1, 2} {
+			if _, err := tx.Stmt(add).Exec(id); err != nil {
 				b.Fatal(err)
 			}
 		}
-	})
+		if err := tx.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // What a call outside of transactions pays at an object that takes part, against one that does not.
