@@ -19,12 +19,16 @@ type Claim struct {
 	// The rules must be Transactional then.
 	Transaction *Transaction
 
-	keeps *Request // room for what stands for the request when it is retained
-	runs  bool
-	spans []node[interval] // its places in the index of what runs, by scope
-	at    int              // in queue.here, while it runs
-	last  *Claim           // of the last that it has been found to conflict with by a predicate
+	keeps    *Request // room for what stands for the request when it is retained
+	runs     bool
+	retained bool             // its body has ended
+	spans    []node[interval] // its places in the index of what runs, by scope
+	at       int              // in queue.here, while it runs
+	last     *Claim           // of the last that it has been found to conflict with by a predicate
 }
+
+// retainedFor reports whether the transaction retains the claim.
+func (c *Claim) retainedFor(t *Transaction) bool { return c.retained && c.Transaction == t }
 
 // Clasher is an Object whose conflict table has predicates.
 type Clasher interface {
@@ -94,7 +98,7 @@ func (s *Scheduler) blocked(q *queue, r *Request, how knowledge) bool {
 // blockedScoped is blocked for a request of a scoped operation.
 func (s *Scheduler) blockedScoped(q *queue, r *Request, how knowledge) bool {
 	switch {
-	case r.Claim != nil && r.Claim.last != nil && r.Claim.last.runs && how != certain:
+	case r.Claim != nil && r.Claim.last != nil && r.Claim.last.runs && how != certain && !r.Claim.last.retainedFor(r.Claim.Transaction):
 		return true
 	case s.nested(r):
 		return s.blockedByAny(r, how)

@@ -279,7 +279,7 @@ func (s *Scheduler) visit(q *queue, f func(r *Request) bool) {
 	case q.in.first == nil:
 		return
 	case q.scoped && q.headed:
-		if head = s.front(q, &q.in, &q.line); !s.rules.Reentrant {
+		if head = s.front(q, &q.in, &q.line); !s.rules.Reentrant && !s.rules.Transactional {
 			f(head)
 			return
 		}

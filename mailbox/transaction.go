@@ -114,6 +114,7 @@ func (s *Scheduler) keep(h *Request) {
 		t.retained = t.room[:0]
 	}
 	t.retained = append(t.retained, h)
+	h.Claim.retained = true
 	s.running.push(h)
 	s.queues[h.Op].retained++
 	s.retained++
@@ -157,13 +158,13 @@ func (s *Scheduler) isolate() {
 		if s.rules.Commuting {
 			continue
 		}
-		q.isolated = slices.Clone(q.row)
+		q.isolated, q.near = guards.NewSet(len(s.queues)), slices.Clone(q.row)
 		for other := range s.queues {
 			if q.changes || s.queues[other].changes {
 				q.isolated.Add(other)
+				q.near.Add(other)
 			}
 		}
-		q.near = q.isolated
 	}
 	s.transacted = opSet{Set: guards.NewSet(len(s.queues))}
 }
