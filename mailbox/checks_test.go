@@ -107,7 +107,7 @@ func (w *world) passes(c, e *call) {
 
 // impededBut: something runs that conflicts with e, besides c.
 func (w *world) impededBut(c, e *call) bool {
-	return slices.ContainsFunc(w.begun, func(b *call) bool { return w.rules.Conflicts.Between(e.op, b.op) }) ||
+	return w.ref.barredByBegun(e) || w.ref.barredByRetained(e) ||
 		slices.ContainsFunc(w.ref.running, func(r *call) bool { return r != c && w.ref.clash(e, r) && !w.ref.around(r, e) })
 }
 
@@ -173,8 +173,11 @@ func (w *world) check() {
 	}
 	running := []*call{}
 	for r := range w.k.Running() {
-		running = append(running, r.Record.(*call))
+		if r.State() == mailbox.StateRunning {
+			running = append(running, r.Record.(*call))
+		}
 	}
+	w.checkRetained()
 	if !slices.Equal(running, w.ref.running) {
 		w.fatalf("%d run; the reference says %d", len(running), len(w.ref.running))
 	}
@@ -258,9 +261,11 @@ func (w *world) checkWhy(c *call) {
 			conflicts = append(conflicts, o.Name) // a predicate is not asked for it
 		}
 	}
-	if !slices.Equal(why.Conflicts, conflicts) || (why.Cause == mailbox.Conflict) != (conflicts != nil && !w.ref.held) {
-		wrong(fmt.Sprintf("it conflicts with %v", conflicts))
+	isHeld := w.ref.barredByRetained(c)
+	if !slices.Equal(why.Conflicts, conflicts) || (why.Held != nil) != isHeld || (why.Cause == mailbox.Conflict) != ((conflicts != nil || isHeld) && !w.ref.held) {
+		wrong(fmt.Sprintf("it conflicts with %v, held %v", conflicts, isHeld))
 	}
+	w.checkBlockers(c)
 
 	if (why.Cause == mailbox.Suspended) != w.ref.held {
 		wrong(fmt.Sprintf("the object is held: %v", w.ref.held))
@@ -278,7 +283,7 @@ func (w *world) checkWhy(c *call) {
 		wrong(fmt.Sprintf("the step is %d", w.k.Step()))
 	}
 	known := inside && w.ref.isKnownFalse(c)
-	if (why.Cause == mailbox.GuardFalse) != (known && conflicts == nil && !w.ref.held) {
+	if (why.Cause == mailbox.GuardFalse) != (known && conflicts == nil && !isHeld && !w.ref.held) {
 		wrong(fmt.Sprintf("its guard is known to be false: %v", known))
 	}
 	if why.Cause == mailbox.GuardFalse && !(w.lies() && w.kept(c.op)) {
@@ -318,7 +323,9 @@ func (w *world) checkWhy(c *call) {
 
 // conflictsWith: a request of the operation runs that conflicts with c.
 func (w *world) conflictsWith(c *call, op int) bool {
-	return slices.ContainsFunc(w.begun, func(b *call) bool { return b.op == op && w.rules.Conflicts.Between(op, c.op) }) ||
+	return slices.ContainsFunc(w.begun, func(b *call) bool {
+		return b.op == op && w.ref.begunBars(c, b.op)
+	}) ||
 		slices.ContainsFunc(w.ref.running, func(r *call) bool {
 			return r.op == op && w.ref.clash(r, c) && !w.ref.around(r, c)
 		})

@@ -38,6 +38,8 @@ type world struct {
 	asked   []int          // per operation: how often its guard was
 	counts  []int          // waiting counts when last looked at
 	cursors []*walk
+	open    []*mailbox.Transaction
+	names   int
 }
 
 // choices decides what happens next: rapid, or the bytes of a fuzzer.
@@ -52,6 +54,7 @@ type failer interface{ Fatalf(string, ...any) }
 type mix struct {
 	operations, arrive, next, drain, complete, withdraw, decline, begin, end, walk, silent, close int
 	requeue, rerank, policy, noThread, failed, hold                                               int
+	release, transacted                                                                           int
 	undeclared                                                                                    int // of four bodies, where that is checked
 
 	looks    []guards.Looks
@@ -171,7 +174,9 @@ func (w *world) runningOps() []int {
 		ops = append(ops, b.op)
 	}
 	for r := range w.k.Running() {
-		ops = append(ops, r.Op)
+		if r.State() == mailbox.StateRunning {
+			ops = append(ops, r.Op)
+		}
 	}
 	return ops
 }
@@ -199,6 +204,7 @@ func (w *world) step() {
 		{w.mix.noThread, w.noThread},
 		{w.mix.failed, w.fail},
 		{w.mix.hold, w.hold},
+		{w.mix.release, w.release},
 	}
 	total := 0
 	for _, in := range inputs {
@@ -229,7 +235,8 @@ func (w *world) newCall() *call {
 		c.request = &mailbox.Request{}
 	}
 	r := c.request
-	c.outer = w.calledInside()
+	c.tx = w.drawTransaction()
+	c.outer = w.calledInside(c.tx)
 	c.turn = w.claim(c)
 	r.Op, r.Try, r.Patient, r.Key, r.Rank, r.Record, r.Claim = c.op, c.try, c.patient, c.key, c.rank, c, c.turn
 	w.declares(c)
@@ -238,7 +245,7 @@ func (w *world) newCall() *call {
 
 func (w *world) arrive() {
 	c := w.newCall()
-	if !w.k.Runs() && w.stable && w.src.choose(2, "comes") == 1 {
+	if !w.k.Runs() && !w.k.Retains() && w.stable && w.src.choose(2, "comes") == 1 {
 		w.come(c)
 		return
 	}
@@ -525,8 +532,8 @@ func (w *world) requeue() {
 		turn.op, turn.key = op, key
 		turn.turn = w.claim(&turn)
 		w.k.Requeue(c.request, op, key, turn.turn, keep)
-		c.turn = turn.turn
 		w.ref.requeue(c, op, key, keep)
+		c.turn = turn.turn
 	case len(w.begun) > 0:
 		w.logf("and then enter")
 		w.end()
@@ -595,6 +602,9 @@ func (w *world) begin() {
 			return
 		}
 	}
+	if len(w.ref.retained) > 0 || slices.ContainsFunc(w.ref.running, func(r *call) bool { return r.tx != nil }) {
+		return // the fast path is closed
+	}
 	w.logf("begin %d", op)
 	w.input()
 	b := &call{op: op}
@@ -638,7 +648,7 @@ func (w *world) end() {
 // answer: whoever ran has asked the plain guards that are waited for, in
 // ascending order up to the first that holds.
 func (w *world) answer() {
-	if w.k.Runs() || w.src.choose(2, "answered") == 0 {
+	if w.k.Runs() || w.k.Retains() || w.src.choose(2, "answered") == 0 {
 		return
 	}
 	var asked uint64
@@ -673,7 +683,7 @@ func (w *world) answer() {
 // silent changes the state without a word to the scheduler, as its user's fast path
 // may while nothing runs and only guards are waited for that stay closed.
 func (w *world) silent() {
-	if w.k.Runs() || !w.stable || w.ref.held {
+	if w.k.Runs() || w.k.Retains() || !w.stable || w.ref.held {
 		return
 	}
 	before := w.state.clone()
@@ -756,6 +766,9 @@ func (w *world) name(c *call) string {
 	if c.try {
 		try = " (try)"
 	}
+	if c.tx != nil {
+		try += " of " + c.tx.Name
+	}
 	return fmt.Sprintf("%s#%d(%d)%s", w.rules.Operations[c.op].Name, c.arrival, c.arg, try)
 }
 
@@ -783,6 +796,11 @@ func (w *world) finish() {
 		w.drain()
 		w.check()
 		if len(w.calls) == 0 && len(w.begun) == 0 {
+			for len(w.open) > 0 {
+				w.releaseOne(0)
+			}
+			w.check()
+			w.checkCounters()
 			return
 		}
 		switch {
@@ -790,6 +808,8 @@ func (w *world) finish() {
 			w.end()
 		case w.k.Runs():
 			w.complete()
+		case len(w.open) > 0:
+			w.releaseOne(0)
 		case !w.closed:
 			w.closed = true
 			w.k.Close(errClosed)

@@ -98,7 +98,7 @@ func FuzzScheduler(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight, overtaking, plain}
+		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight, overtaking, plain, transacting, transactingTight}
 		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()

@@ -30,6 +30,7 @@ type reference struct {
 	gate     []*call
 	inside   []*call
 	running  []*call // in order of start
+	retained []*call // whose bodies have ended
 	begun    []int   // operations announced by begin
 	failed   []*call // in order of failure
 	retries  []*call // requeued, and tries
@@ -44,6 +45,7 @@ type reference struct {
 	settled    bool          // nothing that waits can start before the next input
 	noThread   map[int]bool  // operations for which no thread is there
 	closed     error
+	released   map[*mailbox.Transaction]bool
 	held       bool // nothing may start
 	counts     []mailbox.Stats
 }
@@ -64,7 +66,8 @@ type declaration struct{ op, family int }
 type call struct {
 	request      *mailbox.Request
 	op, arg, key int
-	turn         *mailbox.Claim   // of this turn, or nil
+	turn         *mailbox.Claim // of this turn, or nil
+	tx           *mailbox.Transaction
 	outer        []*mailbox.Claim // of those that it is called from inside of
 	rank         int64
 	try, patient bool
@@ -94,7 +97,7 @@ type call struct {
 func newReference(rules *mailbox.Rules, o order) *reference {
 	return &reference{
 		rules: rules, order: o, knownFalse: map[line]int{}, latest: map[line]uint64{}, joined: map[int]uint64{}, last: -1,
-		counts: make([]mailbox.Stats, len(rules.Operations)),
+		counts: make([]mailbox.Stats, len(rules.Operations)), released: map[*mailbox.Transaction]bool{},
 	}
 }
 
@@ -105,10 +108,14 @@ func (s *reference) looks(op int, what guards.Looks) bool {
 }
 
 // conflict: some of the requests of the two operations conflict.
-func (s *reference) conflict(a, b int) bool { return s.rules.Conflicts.Between(a, b) }
+func (s *reference) conflict(a, b int) bool {
+	return s.rules.Conflicts.Between(a, b) || s.isolated(a, b)
+}
 
 // clash: the two requests do.
-func (s *reference) clash(a, b *call) bool { return s.rules.Conflicts.Clash(a.op, a, b.op, b) }
+func (s *reference) clash(a, b *call) bool {
+	return s.apart(a, b) || s.rules.Conflicts.Clash(a.op, a, b.op, b)
+}
 
 // scoped: not all of its requests conflict with the same.
 func (s *reference) scoped(op int) bool { return s.rules.Scoped(op) }
@@ -118,7 +125,7 @@ func (s *reference) around(r, c *call) bool { return r.turn != nil && slices.Con
 
 // inner: c has been called from inside of a request that still runs.
 func (s *reference) inner(c *call) bool {
-	return slices.ContainsFunc(s.running, func(r *call) bool { return s.around(r, c) })
+	return slices.ContainsFunc(s.running, func(r *call) bool { return s.around(r, c) }) || s.holds(c.tx)
 }
 
 // own: the guard looks at the argument of this request alone.
@@ -150,18 +157,18 @@ func (s *reference) barredAll(op int) bool {
 
 // barredSurely: whatever predicates say, which are not asked when somebody arrives.
 func (s *reference) barredSurely(c *call) bool {
-	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(c.op, b) }) ||
+	return s.held || s.barredByBegun(c) || s.barredByRetained(c) ||
 		slices.ContainsFunc(s.running, func(r *call) bool { return s.clashSurely(c, r) && !s.around(r, c) })
 }
 
 func (s *reference) clashSurely(a, b *call) bool {
 	scope := s.rules.Conflicts.Within(a.op, b.op)
-	return s.clash(a, b) && (scope < 0 || s.rules.Conflicts.Scopes()[scope].Kind() != guards.ByPredicate)
+	return s.apart(a, b) || s.clash(a, b) && (scope < 0 || s.rules.Conflicts.Scopes()[scope].Kind() != guards.ByPredicate)
 }
 
 // barred: something runs that conflicts with the request, or all is held.
 func (s *reference) barred(c *call) bool {
-	return s.held || slices.ContainsFunc(s.begun, func(b int) bool { return s.conflict(c.op, b) }) ||
+	return s.held || s.barredByBegun(c) || s.barredByRetained(c) ||
 		slices.ContainsFunc(s.running, func(r *call) bool { return s.clash(c, r) && !s.around(r, c) })
 }
 
@@ -432,7 +439,7 @@ func (s *reference) next() (*call, error) {
 		case !maps.Equal(known, s.knownFalse): // so that others are behind nobody any more
 		default:
 			s.settled = true
-			if len(s.running)+len(s.begun) == 0 {
+			if len(s.running)+len(s.begun)+len(s.retained) == 0 {
 				s.older = s.entered
 			}
 			s.rest()
@@ -1224,6 +1231,14 @@ func (s *reference) wouldWait(c *call) error {
 func (s *reference) complete(c *call) {
 	i := slices.Index(s.running, c)
 	s.running = slices.Delete(s.running, i, i+1)
+	if c.tx != nil && !s.released[c.tx] {
+		h := *c
+		s.retained = append(s.retained, &h)
+	}
+	s.completed(c)
+}
+
+func (s *reference) completed(c *call) {
 	s.settled = false
 	opens := c.opens
 	if opens == nil {
@@ -1235,7 +1250,9 @@ func (s *reference) complete(c *call) {
 func (s *reference) decline(c *call) {
 	s.counts[c.op].Starts--
 	s.counts[c.op].Withdrawals++
-	s.complete(c)
+	i := slices.Index(s.running, c)
+	s.running = slices.Delete(s.running, i, i+1)
+	s.completed(c)
 }
 
 func (s *reference) begin(op int) {

@@ -36,6 +36,9 @@ import (
 //	                                keys NAME ... | near NAME ... | parity NAME NAME
 //	                              and that some are called from inside of others:
 //	                                reentrant
+//	                              and that requests belong to transactions, between which
+//	                              compatible operations commute, or need not:
+//	                                transactional [commuting]
 //	                                policy rotating | policy greatest number first
 //	                                policy lifo | policy rank | policy user | policy choice
 //	                                all-compatible | max-bypass N
@@ -47,6 +50,9 @@ import (
 //	                              The argument is the rank and the key, too.
 //	inside NAME#ARRIVAL NAME[=ARGUMENT]   one arrives that the first waits for, and who
 //	                              waits for that
+//	in TRANSACTION NAME[=ARGUMENT] ...   requests of a transaction arrive
+//	release TRANSACTION [NAME=VALUE ...]   it retains nothing any more; if there are values, it has
+//	                              been undone to these
 //	impatient NAME[=ARGUMENT]     one arrives that will not wait at the door
 //	try NAME[=ARGUMENT]           a request arrives that will not wait
 //	rerank NAME#ARRIVAL RANK      it gets another rank
@@ -104,6 +110,7 @@ type scene struct {
 	k      *mailbox.Scheduler
 	calls  []*mailbox.Request
 	cursor *mailbox.Cursor
+	open   map[string]*mailbox.Transaction
 }
 
 func (s *scene) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
@@ -126,6 +133,14 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		outer, a := s.call(t, d), d.CmdArgs[1]
 		r := &mailbox.Request{Op: s.operation(t, a.Key)}
 		s.arrive(r, number(a.Vals), outer)
+	case "in":
+		for _, a := range d.CmdArgs[1:] {
+			r := &mailbox.Request{Op: s.operation(t, a.Key), Claim: &mailbox.Claim{Transaction: s.transaction(d)}, Patient: true}
+			s.arrive(r, number(a.Vals))
+		}
+	case "release":
+		s.set(d.CmdArgs[1:])
+		s.k.Release(s.transaction(d), len(d.CmdArgs) > 1)
 	case "next":
 		if !s.next() {
 			s.printf("nothing\n")
@@ -152,7 +167,11 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		n := number(to.Vals)
 		r.Record = n
 		op := s.operation(t, to.Key)
-		s.k.Requeue(r, op, n, s.claim(op, n), len(d.CmdArgs) > 2)
+		claim := s.claim(op, n)
+		if claim != nil && r.Claim != nil {
+			claim.Transaction = r.Claim.Transaction
+		}
+		s.k.Requeue(r, op, n, claim, len(d.CmdArgs) > 2)
 	case "failed":
 		if r, err := s.k.Failed(); r != nil {
 			s.printf("fail %s: %v\n", s.name(r), err)
@@ -201,7 +220,14 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 }
 
 func (s *scene) arrive(r *mailbox.Request, n int, outer ...*mailbox.Request) {
+	var tx *mailbox.Transaction
+	if r.Claim != nil {
+		tx = r.Claim.Transaction
+	}
 	r.Key, r.Rank, r.Record, r.Claim = n, int64(n), n, s.claim(r.Op, n)
+	if tx != nil {
+		r.Claim.Transaction = tx
+	}
 	for _, o := range outer {
 		r.Claim.Outer = append(slices.Clone(o.Claim.Outer), o.Claim)
 	}
@@ -286,6 +312,8 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 			})
 		case "reentrant":
 			s.rules.Reentrant = true
+		case "transactional":
+			s.rules.Transactional, s.rules.Commuting = true, len(f) > 1
 		case "policy":
 			s.rules.Policy = map[string]*mailbox.Policy{
 				"rotating": mailbox.Rotating, "greatest": byNumber, "lifo": mailbox.LIFO, "rank": mailbox.Ranked,
@@ -508,6 +536,11 @@ func (s *scene) queues() {
 				names = append(names, slices.Repeat([]string{s.rules.Operations[op].Name}, n)...)
 			}
 		}
+		if where.state == mailbox.StateRunning {
+			if held := s.retained(); held != nil {
+				defer func() { s.printf("retained: %s\n", strings.Join(held, " ")) }()
+			}
+		}
 		if names != nil {
 			parts = append(parts, where.name+": "+strings.Join(names, " "))
 		}
@@ -516,6 +549,34 @@ func (s *scene) queues() {
 		parts = []string{"idle"}
 	}
 	s.printf("%s\n", strings.Join(parts, " | "))
+}
+
+// retained returns what transactions retain.
+func (s *scene) retained() (names []string) {
+	for r := range s.k.Running() {
+		if r.State() == mailbox.StateRetained {
+			names = append(names, fmt.Sprintf("%s#%d(%s)", s.rules.Operations[r.Op].Name, r.Arrival(), r.Held()))
+		}
+	}
+	return names
+}
+
+// transaction returns the transaction that the command names, which begins with its first request, and
+// again after its release.
+func (s *scene) transaction(d *datadriven.TestData) *mailbox.Transaction {
+	name := d.CmdArgs[0].Key
+	t := s.open[name]
+	if t == nil {
+		if s.open == nil {
+			s.open = map[string]*mailbox.Transaction{}
+		}
+		t = &mailbox.Transaction{Name: name}
+		s.open[name] = t
+	}
+	if d.Cmd == "release" {
+		delete(s.open, name)
+	}
+	return t
 }
 
 func (s *scene) operation(t *testing.T, name string) int {

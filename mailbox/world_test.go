@@ -168,6 +168,7 @@ func (w *world) drawRules() {
 		}
 	}
 	w.drawScopes(names)
+	w.drawTransactions()
 	w.order = w.drawOrder()
 	rules.Policy = w.order.policy
 	name := "none"
@@ -221,7 +222,10 @@ func (w *world) claim(c *call) *mailbox.Claim {
 	if !w.rules.Scoped(c.op) {
 		return nil
 	}
-	claim := &mailbox.Claim{}
+	if !w.rules.Reentrant && !w.rules.Conflicts.Narrowed(c.op) && c.tx == nil {
+		return nil // as the scheduler's user does
+	}
+	claim := &mailbox.Claim{Transaction: c.tx}
 	for _, s := range w.rules.Conflicts.Scopes() {
 		e, err := s.Extent(c.op, c)
 		if err != nil {
@@ -234,12 +238,12 @@ func (w *world) claim(c *call) *mailbox.Claim {
 }
 
 // calledInside draws the requests that c is called from inside of.
-func (w *world) calledInside() (outer []*mailbox.Claim) {
+func (w *world) calledInside(tx *mailbox.Transaction) (outer []*mailbox.Claim) {
 	if !w.rules.Reentrant {
 		return nil
 	}
 	for _, r := range w.ref.running {
-		if w.src.choose(4, "outer") == 3 {
+		if r.tx == tx && w.src.choose(4, "outer") == 3 {
 			outer = append(outer, r.turn)
 		}
 	}
@@ -387,6 +391,9 @@ func (w *world) mayAsk(op int, c *call) {
 	if w.ref.held {
 		w.fatalf("asked the guard of operation %d, though the object is held", op)
 	}
+	if w.rules.Transactional && w.rules.Check && w.kept(op) {
+		return // declarations are checked by the table alone
+	}
 	if w.rules.Scoped(op) {
 		barred := func(c *call) bool { return c.op == op && w.impeded(c) }
 		if c != nil && barred(c) || c == nil && !slices.ContainsFunc(w.waiting(), func(c *call) bool { return c.op == op && !barred(c) }) {
@@ -403,9 +410,9 @@ func (w *world) mayAsk(op int, c *call) {
 
 // impeded: something runs that conflicts with the request.
 func (w *world) impeded(c *call) bool {
-	return slices.ContainsFunc(w.begun, func(b *call) bool { return w.rules.Conflicts.Between(c.op, b.op) }) ||
+	return w.ref.barredByBegun(c) || w.ref.barredByRetained(c) ||
 		slices.ContainsFunc(w.calls, func(r *call) bool {
-			return r != c && r.request.State() == mailbox.StateRunning && w.rules.Conflicts.Clash(c.op, c, r.op, r) && !w.ref.around(r, c)
+			return r != c && r.request.State() == mailbox.StateRunning && w.ref.clash(c, r) && !w.ref.around(r, c)
 		})
 }
 
