@@ -767,7 +767,7 @@ func (w *world) name(c *call) string {
 		try = " (try)"
 	}
 	if c.tx != nil {
-		try += " of " + c.tx.Name
+		try += " of " + c.tx.Named.String()
 	}
 	return fmt.Sprintf("%s#%d(%d)%s", w.rules.Operations[c.op].Name, c.arrival, c.arg, try)
 }

@@ -80,6 +80,9 @@ func (s *Scheduler) retain(r *Request) bool {
 		return false
 	}
 	h := r.Claim.keeps
+	if h == nil { // the claim was not made by Transaction.Claim
+		h = new(Request)
+	}
 	*h = Request{Op: r.Op, Claim: r.Claim, Record: t.Record, arrival: r.arrival, seq: r.seq}
 	if s.index.asked[r.Op] {
 		s.queues[r.Op].here[r.Claim.at] = h

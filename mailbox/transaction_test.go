@@ -56,7 +56,7 @@ func (w *world) drawTransaction() *mailbox.Transaction {
 		return w.open[i]
 	}
 	w.names++
-	t := &mailbox.Transaction{Name: fmt.Sprintf("t%d", w.names)}
+	t := &mailbox.Transaction{Named: named(fmt.Sprintf("t%d", w.names))}
 	t.Record = t
 	w.open = append(w.open, t)
 	return t
@@ -74,7 +74,7 @@ func (w *world) releaseOne(i int) {
 	w.open = slices.Delete(w.open, i, i+1)
 	w.input()
 	changed := !w.k.Runs() && t.Holds() && w.src.choose(2, "undone") == 1
-	w.logf("release %s, changed: %v", t.Name, changed)
+	w.logf("release %s, changed: %v", t.Named, changed)
 	if changed {
 		w.newState()
 		w.logf("  state %+v", w.state)
@@ -85,7 +85,7 @@ func (w *world) releaseOne(i int) {
 	w.k.Release(t, changed)
 	w.ref.release(t, changed)
 	if t.Holds() {
-		w.fatalf("%s holds something, though it has been released", t.Name)
+		w.fatalf("%s holds something, though it has been released", t.Named)
 	}
 }
 
@@ -142,15 +142,15 @@ func (w *world) checkRetained() {
 		op      int
 		extents string
 	}
-	of := func(op int, c *mailbox.Claim) kind { return kind{c.Transaction.Name, op, fmt.Sprint(c.Extents)} }
+	of := func(op int, c *mailbox.Claim) kind { return kind{c.Transaction.Named.String(), op, fmt.Sprint(c.Extents)} }
 	want, got := map[kind]bool{}, map[kind]bool{}
 	for _, h := range w.ref.retained {
 		want[of(h.op, h.turn)] = true
 	}
 	for r := range w.k.Running() {
 		if r.State() == mailbox.StateRetained {
-			if got[of(r.Op, r.Claim)] = true; r.Held() != r.Claim.Transaction.Name || r.Record != r.Claim.Transaction {
-				w.fatalf("%s is retained by %s", r.Held(), r.Claim.Transaction.Name)
+			if got[of(r.Op, r.Claim)] = true; r.Held() != r.Claim.Transaction.Named.String() || r.Record != r.Claim.Transaction {
+				w.fatalf("%s is retained by %s", r.Held(), r.Claim.Transaction.Named)
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (w *world) checkBlockers(c *call) {
 		if w.ref.retainedBars(c, h) && !slices.ContainsFunc(blockers, func(b *mailbox.Request) bool {
 			return b.State() == mailbox.StateRetained && b.Claim.Transaction == h.tx
 		}) {
-			w.fatalf("%s does not wait for %s", w.name(c), h.tx.Name)
+			w.fatalf("%s does not wait for %s", w.name(c), h.tx.Named)
 		}
 	}
 	for _, r := range w.ref.running {
@@ -191,3 +191,8 @@ func (w *world) checkCounters() {
 		w.fatalf("all is over, but counted are %s", counted)
 	}
 }
+
+// named is the name of a transaction.
+type named string
+
+func (n named) String() string { return string(n) }

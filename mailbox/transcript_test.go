@@ -570,7 +570,7 @@ func (s *scene) transaction(d *datadriven.TestData) *mailbox.Transaction {
 		if s.open == nil {
 			s.open = map[string]*mailbox.Transaction{}
 		}
-		t = &mailbox.Transaction{Name: name}
+		t = &mailbox.Transaction{Named: named(name)}
 		s.open[name] = t
 	}
 	if d.Cmd == "release" {
