@@ -151,6 +151,9 @@ func (s *Scheduler) Release(t *Transaction, changed bool) {
 // Retains reports whether any transaction retains a request.
 func (s *Scheduler) Retains() bool { return s.retained > 0 }
 
+// Transacts reports whether a request of any transaction runs, or is retained.
+func (s *Scheduler) Transacts() bool { return s.transacted.n > 0 }
+
 // isolate finds with which operations those of other transactions, and of none, conflict. If the
 // table's compatible operations commute, that is what the table says. Else only functions do for
 // certain: two other operations may be safe together, and yet see what the transaction has not

@@ -96,10 +96,11 @@ func (m *Mailbox) setExclusive() (owner bool) {
 
 // setShared returns the word with which the owner, which holds mu, is about to give the object
 // back. It opens the fast path in w, if nothing waits, all that runs has a counter, and the
-// object is neither closed, suspended nor observed.
+// object is neither closed, suspended nor observed; and no transaction has called it, of which the counters
+// know nothing.
 func (m *Mailbox) setShared(w word.Word) word.Word {
 	x, k := m.parallel(), m.queues.Load()
-	if w.Has(word.Parked) || !m.config.counts || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && (k.Waits() || k.Retains()) || m.keepsUntracked() {
+	if w.Has(word.Parked) || !m.config.counts || m.closed != nil || m.suspended() != nil || m.observed() || k != nil && (k.Waits() || k.Transacts()) || m.keepsUntracked() {
 		return w
 	}
 	if k == nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -345,6 +346,9 @@ func (m *Mailbox) undo(do Undoer) error {
 	return u.err
 }
 
+// errUndoExited is the error of what does not return from being undone.
+var errUndoExited = errors.New("sluice: it ended its goroutine (runtime.Goexit) while it was undone")
+
 // undoing is something that is undone on a thread.
 type undoing struct {
 	do   Undoer
@@ -355,6 +359,7 @@ type undoing struct {
 // Run implements Task.
 func (u *undoing) Run() {
 	defer close(u.done)
+	u.err = errUndoExited // unless Undo returns
 	u.err = u.do.Undo()
 }
 

@@ -72,6 +72,7 @@ type Graph struct {
 	waits     map[Point]int // per object, those that lead there (G5); no zeroes
 	unknown   int           // those that may come to follow from other events
 	elsewhere int           // objects that bodies of other objects block
+	erased    uint64        // waits that have been erased
 	looked    int           // effort so far: nodes and arcs that have been looked at
 }
 
@@ -152,6 +153,7 @@ func (g *Graph) Erase(w *Wait) {
 	i := slices.Index(w.from.waits, w)
 	w.from.waits = slices.Delete(w.from.waits, i, i+1)
 	w.from = nil
+	g.erased++
 	g.uncount(w)
 }
 

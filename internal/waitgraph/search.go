@@ -47,6 +47,7 @@ type vertex struct {
 	first bool      // one arc to what can go on will do
 	own   bool      // a body of the chain
 	free  bool      // it can go on
+	leads bool      // it cannot, and it leads to the chain
 
 	// Most have one of each.
 	arc  [1]arc
@@ -59,8 +60,8 @@ type arc struct {
 	goal Goal // of a body's wait, or a join's part; else nil
 }
 
-// stuck reports whether what the arc leads to cannot go on.
-func (a arc) stuck() bool { return !a.to.free }
+// stuck reports whether what the arc leads to cannot go on, because of the chain among others.
+func (a arc) stuck() bool { return a.to.leads }
 
 // Circle returns the circle that w, which is drawn, is in; or nil, if there is none.
 //
@@ -86,6 +87,9 @@ func (g *Graph) Circle(w *Wait) []Link {
 	if s.strike(); first.free {
 		return nil
 	}
+	if s.trace(); !first.leads {
+		return nil // another circle is in its way, which is about to be broken
+	}
 	s.named = map[*vertex]bool{}
 	s.name(w.goal, first, w.from)
 	if s.start == nil {
@@ -110,8 +114,9 @@ func (g *Graph) Circles(waits []*Wait, found func(w *Wait, circle []Link)) {
 				continue
 			}
 			if circle := g.Circle(w); circle != nil {
+				erased := g.erased
 				found(w, circle)
-				again = again || w.from == nil
+				again = again || g.erased != erased
 			}
 		}
 	}
@@ -248,6 +253,28 @@ func (s *search) strike() {
 			if p.stuck--; !p.free && (p.stuck == 0 || p.first) {
 				p.free = true
 				s.free = append(s.free, p)
+			}
+		}
+	}
+}
+
+// trace finds what leads to the chain: there may be other circles, for which Circle is about to be called, so
+// that not all that is stuck does.
+func (s *search) trace() {
+	var todo []*vertex
+	for _, v := range s.vertices {
+		if v.own {
+			v.leads = true
+			todo = append(todo, v)
+		}
+	}
+	for len(todo) > 0 {
+		v := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, p := range v.preds {
+			if !p.free && !p.leads {
+				p.leads = true
+				todo = append(todo, p)
 			}
 		}
 	}
