@@ -128,7 +128,7 @@ func (op *Operation[T, A, R]) OverrideCtx(body BodyCtx[T, A, R]) *Operation[T, A
 func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) {
 	defer op.info.overriding(op.inherited != nil, leaf != nil || blocks != nil)()
 	op.leaf, op.blocks, op.undo = leaf, blocks, nil
-	op.info.undoes = false
+	op.info.undoes, op.info.copied = false, false
 }
 
 // overriding locks the type for a change of the operation's body, as declaring does. It panics
@@ -288,6 +288,12 @@ func inheritOperation[S, T, A, R any](derived *Type[S], part func(*S) *T, from *
 		op.undo = func(s *S, a A, r R) { undo(part(s), a, r) }
 		derived.transactional = true
 	}
+	if copies := from.info.typ.copies; copies != nil && derived.copies == nil {
+		derived.transactional = true
+		derived.copies = func(at any) (restore func()) { return copies(part(stateOf[S](at))) }
+		derived.copiesPart = true
+	}
+	op.info.copied = from.info.copied || from.info.typ.copies != nil
 	if leaf := from.leaf; leaf != nil {
 		op.leaf = func(s *S, a A) (R, error) { return leaf(part(s), a) }
 	}
@@ -348,6 +354,9 @@ func erase[T any](op *operation[T]) *Operation[T, any, any] {
 		erased.keys = append(erased.keys, func(a any, open func(any)) { invoke(from, a).act(tellKeys, &opened{i, open}) })
 	}
 	erased.guarded = erasedGuard(op)
+	if op.info.undoes {
+		erased.undo = func(s *T, a, r any) { invoke(from, a).undoes(nil, s, &r).undo() }
+	}
 	return erased
 }
 

@@ -251,9 +251,6 @@ func (c *request) run(in typed, o *objectHeader, ctx context.Context) {
 	} else {
 		err = c.apply(in, o, ctx)
 	}
-	if _, requeues := err.(*requeue); err == nil || requeues {
-		c.done(in, o)
-	}
 	c.pending.Request.Left() // if it does not return, escaped says so
 	if err == nil || !c.goesOn(&err, o) {
 		c.end(err)
@@ -263,7 +260,13 @@ func (c *request) run(in typed, o *objectHeader, ctx context.Context) {
 
 // apply runs the body of an invocation, in an object, and writes its result to the request's.
 func (c *request) apply(in typed, o *objectHeader, ctx context.Context) error {
-	return in.apply(o.box.Host(), ctx, c.pending.Place)
+	err := in.apply(o.box.Host(), ctx, c.pending.Place)
+	if in.info().alone == nil {
+		if _, requeues := err.(*requeue); err == nil || requeues {
+			c.done(in, o)
+		}
+	}
+	return err
 }
 
 // goesOn reports whether the request, whose body has returned an error, has another

@@ -15,6 +15,7 @@ type transactions struct {
 	transactional bool // its objects take part
 	commutes      bool // what the conflict table lets run at once commutes: see Type.Commutes
 	copies        func(at any) (restore func())
+	copiesPart    bool // copies are those of a base, which knows only a part of the state
 }
 
 // Undo says how the operation is undone, so that it can be called in transactions (see the package
@@ -67,12 +68,15 @@ func (op *operationInfo) undoing(given bool) (done func()) {
 //
 //	accounts = activeobject.NewType[Account]("account").Copies(func(a *Account) *Account { c := *a; return &c })
 //
+// Operations with an Undo are undone by that. A type that is derived inherits the copies for the operations that it
+// inherits; others need an Undo, or Copies of its own.
+//
 // It panics if the type is sealed, copy is nil, or the type Commutes: a copy would erase what other
 // transactions have done meanwhile.
 func (t *Type[T]) Copies(copy func(state *T) *T) *Type[T] {
 	t.declareTransactions("Copies", copy != nil, t.commutes)
 	defer t.mu.Unlock()
-	t.transactional = true
+	t.transactional, t.copiesPart = true, false
 	t.copies = func(at any) (restore func()) {
 		state := stateOf[T](at)
 		saved := copy(state)
@@ -172,7 +176,7 @@ func (op *operationInfo) outside(ctx context.Context, o *objectHeader, w word.Wo
 // anything there. It returns the word that it has found, and the transaction, which the call has joined; or nil.
 func (op *operationInfo) takeFor(ctx context.Context, o *objectHeader) (w word.Word, t *engine.Transaction) {
 	w = o.box.Word.Load()
-	if w&^word.Parked != op.unasked || op.changed && !op.undoes || o.config.typ.copies != nil || !engine.Tamed(ctx) || ctx.Err() != nil {
+	if w&^word.Parked != op.unasked || op.changed && !op.undoes || !engine.Tamed(ctx) || ctx.Err() != nil {
 		return w, nil
 	}
 	if t = engine.TransactionOf(ctx); t == nil || t.Join() != nil {
@@ -218,28 +222,34 @@ func (op *operationInfo) join(ctx context.Context, o *objectHeader, r *engine.Re
 		return nil
 	case !typ.transactional:
 		return &NoPartError{Object: o.Name(), Operation: op.name, Transaction: t.Owner.String()}
-	case op.changed && !op.undoes && typ.copies == nil:
+	case !op.reverts(typ):
 		return &NotUndoableError{Object: o.Name(), Operation: op.name}
 	}
 	return r.JoinTransaction(t)
+}
+
+// reverts reports whether what the operation does at an object of the type can be taken back: it does nothing, has
+// an Undo, or is covered by the copies of the state.
+func (op *operationInfo) reverts(typ *typeInfo) bool {
+	return !op.changed || op.undoes || typ.copies != nil && (!typ.copiesPart || op.copied)
 }
 
 // saved saves the state of the object before a body of the request, if that is the first to change it on
 // behalf of its transaction, and the type has Copies.
 func (c *request) saved(op *operationInfo, o *objectHeader) {
 	copies := o.config.typ.copies
-	if copies == nil || !op.changed {
+	if copies == nil || !op.changed || op.undoes {
 		return
 	}
-	if t := c.pending.Request.Transaction(); t != nil && t.First(&o.box) {
-		t.Undo(engine.Step{Box: &o.box, Undoes: &restoring{op, o, copies(o.box.Host())}})
+	if t := c.pending.Request.Transaction(); t != nil && !t.Saved(&o.box) {
+		t.Undo(engine.Step{Box: &o.box, Undoes: &restoring{op, o, copies(o.box.Host())}, Saves: true})
 	}
 }
 
 // done notes how what a body of the request has done is undone, if it has a transaction.
 func (c *request) done(in typed, o *objectHeader) {
 	op := in.info()
-	if !op.undoes || o.config.typ.copies != nil || !o.config.typ.transactional {
+	if !op.undoes {
 		return
 	}
 	if t := c.pending.Request.Transaction(); t != nil {

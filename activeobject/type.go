@@ -92,6 +92,7 @@ type operationInfo struct {
 	headOfLine bool
 	own        bool // a leaf that runs on its own caller's goroutine only
 	undoes     bool // it can be undone: see Operation.Undo
+	copied     bool // it is inherited from a type with Copies
 	bound      mailbox.Bound
 
 	pools pools

@@ -104,6 +104,7 @@ type rare struct {
 	// thread is reserved for the request, at a parallel object; guarded by mu.
 	thread *thread
 	tx     *Transaction // that the request has joined
+	posted bool         // and it was not known then that its caller waits for it
 }
 
 // special returns what few requests have. R gets it if it has none.
@@ -354,6 +355,9 @@ func (r *Request) JoinTransaction(t *Transaction) error {
 	err := t.Join()
 	if err == nil {
 		r.special().tx = t
+		if r.rare.posted = !r.called(); r.rare.posted {
+			t.post(r)
+		}
 	}
 	return err
 }
@@ -361,8 +365,13 @@ func (r *Request) JoinTransaction(t *Transaction) error {
 // LeaveTransaction says that r has ended, if it has joined a transaction. For a request that is posted that
 // is done when it ends.
 func (r *Request) LeaveTransaction() {
-	if t := r.Transaction(); t != nil {
-		r.rare.tx = nil
+	t := r.Transaction()
+	if t == nil {
+		return
+	}
+	if r.rare.tx = nil; r.rare.posted {
+		t.unpost(r)
+	} else {
 		t.Left()
 	}
 }

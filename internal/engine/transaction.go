@@ -47,13 +47,15 @@ type Transaction struct {
 	first    *participation
 	last     *participation
 	steps    []Step
-	open     int           // requests that have been made and have not ended
-	rest     chan struct{} // closed when there are none; nil unless Quiesce waits for that
-	cause    error         // why it can only be rolled back; nil if it can be committed
-	ended    error         // why it takes no more requests
-	frozen   bool          // its end is being decided
-	gone     bool          // Release has been called, and returned
-	released chan struct{} // closed then; nil unless something waits for it
+	open     int               // requests that have been made and have not ended
+	rest     chan struct{}     // closed when there are none; nil unless Quiesce waits for that
+	posted   map[*Request]bool // those of them that no caller waits for
+	resting  bool              // Quiesce waits for them, and has a wait in the graph
+	cause    error             // why it can only be rolled back; nil if it can be committed
+	ended    error             // why it takes no more requests
+	frozen   bool              // its end is being decided
+	gone     bool              // Release has been called, and returned
+	released chan struct{}     // closed then; nil unless something waits for it
 
 	// Room for what a small transaction needs.
 	atRoom   [2]participation
@@ -84,6 +86,8 @@ type Step struct {
 	Box *Mailbox
 	// Undoes undoes it.
 	Undoes Undoer
+	// Saves says that it is a copy of the state before the body.
+	Saves bool
 }
 
 // Undoer undoes what a body has done. Undo returns an error if it cannot; it must neither panic nor end the
@@ -135,12 +139,6 @@ func TransactionOf(ctx context.Context) *Transaction {
 	return f.tx
 }
 
-// InTransaction reports whether requests made with ctx, which is tame, belong to a transaction.
-func InTransaction(ctx context.Context) bool {
-	f, _ := innermost(ctx)
-	return f != nil && f.tx != nil
-}
-
 // Outermost reports whether ctx is in no body that the transaction has called.
 func (t *Transaction) Outermost(ctx context.Context) bool {
 	f := ChainOf(ctx)
@@ -148,11 +146,11 @@ func (t *Transaction) Outermost(ctx context.Context) bool {
 }
 
 // Join says that a request is made on behalf of the transaction, which Left ends. It fails if the
-// transaction takes none any more.
+// transaction takes none any more. As long as Quiesce waits for some, these may make others.
 func (t *Transaction) Join() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended != nil {
+	if t.ended != nil && (t.cause != nil || t.open == 0) {
 		return t.ended
 	}
 	t.open++
@@ -163,9 +161,39 @@ func (t *Transaction) Join() error {
 func (t *Transaction) Left() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.left()
+}
+
+func (t *Transaction) left() {
 	if t.open--; t.open == 0 && t.rest != nil {
 		close(t.rest)
+		t.rest = nil
 	}
+}
+
+// post notes that r, which has joined, has been posted, and unpost that it has ended.
+func (t *Transaction) post(r *Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.posted == nil {
+		t.posted = map[*Request]bool{}
+	}
+	t.posted[r] = true
+}
+
+// unpost takes graph if Quiesce waits: then a search may be looking at r, whose record is about to be that of
+// another request.
+func (t *Transaction) unpost(r *Request) {
+	t.mu.Lock()
+	if t.resting {
+		t.mu.Unlock()
+		graph.Lock()
+		defer graph.Unlock()
+		t.mu.Lock()
+	}
+	defer t.mu.Unlock()
+	delete(t.posted, r)
+	t.left()
 }
 
 // At returns what the transaction is at an object that takes part.
@@ -211,11 +239,11 @@ func (t *Transaction) Steps() int {
 	return len(t.steps)
 }
 
-// First reports whether nothing has been done at the object that could be undone.
-func (t *Transaction) First(m *Mailbox) bool {
+// Saved reports whether a copy of the object's state has been added.
+func (t *Transaction) Saved(m *Mailbox) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !slices.ContainsFunc(t.steps, func(s Step) bool { return s.Box == m })
+	return slices.ContainsFunc(t.steps, func(s Step) bool { return s.Box == m && s.Saves })
 }
 
 // Objects returns the objects that take part.
@@ -276,7 +304,8 @@ func (t *Transaction) Freeze() error {
 }
 
 // Quiesce lets the transaction take no more requests, which fail with the error, and waits until those
-// that there are have ended. If the context ends first it returns the context's error.
+// that there are have ended. If the context ends first it returns the context's error; if the requests
+// wait for what waits for the transaction, and it is to be rolled back for that, a *DeadlockError.
 func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 	t.mu.Lock()
 	if t.ended == nil {
@@ -290,19 +319,61 @@ func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 		t.rest = make(chan struct{})
 	}
 	rest := t.rest
+	t.resting = true
 	t.mu.Unlock()
-	select {
-	case <-rest:
-		return nil
-	default:
+	r := &resting{t: t, aborted: make(chan error, 1)}
+	w, err := t.frame.enter(r, r)
+	defer func() {
+		w.leave()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.resting = false
+	}()
+	if err != nil {
+		return err
 	}
 	select {
 	case <-rest:
 		return nil
+	case err := <-r.aborted:
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
+
+// resting is what a transaction waits for that is about to end: its posted requests.
+type resting struct {
+	t       *Transaction
+	aborted chan error
+}
+
+// cancel implements canceler.
+func (r *resting) cancel() bool { return true }
+
+// abort implements canceler.
+func (r *resting) abort(err error) { r.aborted <- err }
+
+// Pending implements waitgraph.Goal.
+func (r *resting) Pending() bool {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	return r.t.open > 0
+}
+
+// Parts implements waitgraph.Join.
+func (r *resting) Parts() iter.Seq[waitgraph.Goal] {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	var all []waitgraph.Goal
+	for p := range r.t.posted {
+		all = append(all, p)
+	}
+	return slices.Values(all)
+}
+
+// First implements waitgraph.Join.
+func (r *resting) First() bool { return false }
 
 // Thaw says that the end has been decided: the transaction is rolled back.
 func (t *Transaction) Thaw() {

@@ -110,7 +110,7 @@ func (c *checker[T]) undone(i int) (*finding, error) {
 			}}
 		}
 		var restore func()
-		if op.Save != nil {
+		if op.Undo == nil {
 			restore = op.Save(s)
 		}
 		a := r.answer(s)

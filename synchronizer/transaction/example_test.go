@@ -75,7 +75,7 @@ func ExampleManager_Begin() {
 	inside, t, _ := manager.Begin(ctx)
 	fmt.Println(closing.Call(inside, hotel, nil))
 	fmt.Println(free.Call(inside, hotel, nil))
-	fmt.Println(t.Rollback())
+	fmt.Println(t.Rollback(ctx))
 	fmt.Println(free.Call(ctx, hotel, nil))
 
 	var ended *transaction.EndedError
@@ -136,7 +136,7 @@ func ExampleTransaction_Explain() {
 	for _, w := range e.KeepsWaiting {
 		fmt.Println("keeps waiting", w.Object, w.Operation, w.Reason.Held[0].Operation)
 	}
-	t.Rollback()
+	t.Rollback(ctx)
 	fmt.Println(late.Await(ctx))
 	// Output:
 	// holds coast book

@@ -152,26 +152,31 @@ func leastWork(circle []*engine.Transaction) *engine.Transaction {
 // returns, which is derived from ctx, and ends with the transaction. It ends by Commit or Rollback, or with
 // its lease.
 //
-// It fails with a *NestedError if ctx is that of another transaction that is open, and with a *ClosedError if
-// the manager is closed.
+// It fails with a *NestedError if ctx is that of another transaction that is open, with the reason of its end if it is
+// that of one which has ended, and with a *ClosedError if the manager is closed.
 func (m *Manager) Begin(ctx context.Context) (context.Context, *Transaction, error) {
 	return m.begin(ctx, 0)
 }
 
 // begin is Begin for a transaction as old as another one; an age of 0 is that of a new one.
 func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Transaction, error) {
+	if outer := From(ctx); outer != nil {
+		if err := outer.tx.Ended(); err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, &NestedError{Transaction: outer.id, Foreign: outer.manager != m}
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
-	}
-	if outer := From(ctx); outer != nil && outer.tx.Ended() == nil {
-		return nil, nil, &NestedError{Transaction: outer.id, Foreign: outer.manager != m}
 	}
 	t := &Transaction{manager: m, began: time.Now()}
 	t.tx.Owner = (*coordinator)(t)
 	t.objects[0] = (*coordinator)(t)
+	inner := t.tx.Start(ctx) // which calls methods of ctx
 	m.mu.Lock()
 	if m.closed != nil {
 		m.mu.Unlock()
+		t.tx.Release(false)
 		return nil, nil, m.closed
 	}
 	id := uuid.Must(uuid.NewV7FromReader(m.random)) // the reader never fails
@@ -181,7 +186,6 @@ func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Tran
 		m.ages++
 		t.tx.Age = m.ages
 	}
-	inner := t.tx.Start(ctx)
 	m.open[id] = t
 	if t.earlier = m.newest; t.earlier == nil {
 		m.oldest = t

@@ -22,7 +22,7 @@ import (
 //
 // The errors of the end are those of Commit, and of the beginning those of Begin.
 func (m *Manager) Run(ctx context.Context, f func(ctx context.Context) error) error {
-	if outer := From(ctx); outer != nil && outer.manager == m && outer.tx.Ended() == nil {
+	if outer := From(ctx); outer != nil && outer.manager == m && outer.tx.Ended() == nil { // or else begin says why not
 		err := f(ctx)
 		if err != nil {
 			outer.tx.Doom(err)
@@ -55,7 +55,7 @@ func (t *Transaction) run(inner, outer context.Context, f func(ctx context.Conte
 	returned := false
 	defer func() {
 		if !returned {
-			_ = t.Rollback()
+			_ = t.rollback(&EndedError{Transaction: t.id})
 		}
 	}()
 	err := f(inner)

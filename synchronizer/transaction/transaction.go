@@ -30,6 +30,8 @@ type Transaction struct {
 	ended  bool          // and has come
 	done   chan struct{} // closed then; nil as long as nothing waits for it
 	err    error         // of its end
+	// committing says that the end is that of Commit. It is not changed once it has come.
+	committing bool
 }
 
 var _ Registrar = (*Transaction)(nil)
@@ -71,9 +73,9 @@ func (t *Transaction) Commit(ctx context.Context) error {
 		<-t.Done() // it is being rolled back, which takes no longer than its bodies
 		return t.late()
 	}
+	t.committing = true
 	defer t.end()
-	err := t.tx.Quiesce(ctx, &t.over)
-	if err != nil {
+	if err := t.tx.Quiesce(ctx, &t.over); err != nil {
 		t.tx.Doom(fmt.Errorf("requests had not ended: %w", err))
 		_ = t.tx.Quiesce(context.Background(), nil)
 	}
@@ -84,27 +86,56 @@ func (t *Transaction) Commit(ctx context.Context) error {
 // late returns the error of a Commit that comes too late.
 func (t *Transaction) late() error {
 	var asked *EndedError
-	if cause := t.tx.Cause(); cause != nil && t.err == nil && !errors.As(cause, &asked) {
+	if err := t.rolled(); err != nil {
+		return err
+	}
+	if cause := t.tx.Cause(); cause != nil && !t.committing && !errors.As(cause, &asked) {
 		return &OutcomeError{Transaction: t.id, Outcome: RolledBack, Cause: cause}
 	}
 	return &EndedError{Transaction: t.id, Err: t.err}
 }
 
 // Rollback ends the transaction: what has been done in it is undone, in reverse order, and the resources roll
-// back. Requests that wait leave their queues; Rollback waits for bodies that run. After the end it does
-// nothing and returns nil.
+// back. Requests that wait leave their queues; Rollback waits for bodies that run, until ctx ends: then the transaction
+// is rolled back all the same, and Rollback returns the context's error. If it has ended nothing is done.
 //
-// It returns an *OutcomeError if something could not be undone, or a resource has failed.
-func (t *Transaction) Rollback() error { return t.rollback(&EndedError{Transaction: t.id}) }
+// It returns an *OutcomeError if something could not be undone, or a resource has failed, also before Rollback was
+// called; and an *InsideError if ctx is that of a body which the transaction has called.
+func (t *Transaction) Rollback(ctx context.Context) error {
+	if !t.tx.Outermost(ctx) {
+		return &InsideError{Transaction: t.id, Call: "Rollback"}
+	}
+	t.tx.Doom(&EndedError{Transaction: t.id}) // which has it rolled back on another goroutine
+	select {
+	case <-t.Done():
+		return t.rolled()
+	case <-ctx.Done():
+	}
+	select {
+	case <-t.Done():
+		return t.rolled()
+	default:
+		return ctx.Err()
+	}
+}
 
-// rollback is Rollback, with the reason.
-func (t *Transaction) rollback(cause error) error {
-	if !t.begin() {
-		<-t.Done()
+// rolled returns what could not be done as the transaction, which has ended, was rolled back; nil if it was not, or all
+// could be.
+func (t *Transaction) rolled() error {
+	if t.committing {
 		return nil
 	}
-	defer t.end()
+	return t.err
+}
+
+// rollback rolls the transaction back for the reason, and waits for its end.
+func (t *Transaction) rollback(cause error) error {
 	t.tx.Doom(cause)
+	if !t.begin() {
+		<-t.Done()
+		return t.rolled()
+	}
+	defer t.end()
 	_ = t.tx.Quiesce(context.Background(), cause)
 	t.err = t.parts.rollback(context.Background(), t.tx.Cause())
 	return t.err

@@ -57,7 +57,7 @@ func TestNothingSeesWhatIsNotCommitted(t *testing.T) {
 		require.Contains(t, explained, "held     deposit by transaction "+tx.ID().String())
 		require.Contains(t, explained, "balance (no. 1 in its queue")
 		require.Contains(t, explained, "conflicts with deposit, held by transaction "+tx.ID().String())
-		require.NoError(t, tx.Rollback())
+		require.NoError(t, tx.Rollback(ctx))
 		n, err = seen.Await(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 100, n)
@@ -196,7 +196,7 @@ func TestAWaitInATransactionIsExplained(t *testing.T) {
 		require.NoError(t, tx.Commit(ctx))
 		_, err = kept.Await(ctx)
 		require.NoError(t, err)
-		require.NoError(t, second.Rollback())
+		require.NoError(t, second.Rollback(ctx))
 		b.holds(one, 1)
 	})
 }
@@ -229,7 +229,7 @@ func TestACloseWaitsForWhatIsHeld(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- account.Close(ctx) }()
 		require.ErrorAs(t, account.Close(inner), new(*activeobject.DeadlockError))
-		require.NoError(t, tx.Rollback())
+		require.NoError(t, tx.Rollback(ctx))
 		n, err := waits.Await(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 0, n)
@@ -250,7 +250,7 @@ func TestCommitIsTheEnd(t *testing.T) {
 	_, err = deposit.Send(inner, account, 1).Await(ctx)
 	require.ErrorAs(t, err, new(*transaction.EndedError))
 	require.ErrorAs(t, deposit.Tell(inner, account, 1), new(*transaction.EndedError))
-	require.NoError(t, tx.Rollback())
+	require.NoError(t, tx.Rollback(ctx))
 	b.holds(account, 1)
 }
 
