@@ -304,8 +304,9 @@ func (t *Transaction) Freeze() error {
 }
 
 // Quiesce lets the transaction take no more requests, which fail with the error, and waits until those
-// that there are have ended. If the context ends first it returns the context's error; if the requests
-// wait for what waits for the transaction, and it is to be rolled back for that, a *DeadlockError.
+// that there are have ended. If the transaction can still be committed, it returns the context's error if that ends
+// first; or, if the requests wait for what waits for the transaction, and it is to be rolled back for that, a
+// *DeadlockError.
 func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 	t.mu.Lock()
 	if t.ended == nil {
@@ -319,6 +320,11 @@ func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 		t.rest = make(chan struct{})
 	}
 	rest := t.rest
+	if t.cause != nil { // those that wait leave their queues, so that it comes to rest
+		t.mu.Unlock()
+		<-rest
+		return nil
+	}
 	t.resting = true
 	t.mu.Unlock()
 	r := &resting{t: t, aborted: make(chan error, 1)}
