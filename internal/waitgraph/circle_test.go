@@ -130,6 +130,24 @@ func TestCircle(t *testing.T) {
 	}
 }
 
+// A circle is found though another one stands, which has been closed and is about to be looked for.
+func TestACircleIsFoundBesideAnother(t *testing.T) {
+	w := &world{}
+	b0, b1 := w.enter(nil), w.enter(nil)
+	b2, b3 := w.start(w.waiting(b0.at), nil), w.start(w.waiting(b0.at), nil)
+	blocked := func(by ...*body) *request {
+		r := w.waiting(b0.at)
+		r.own, r.meets = true, by
+		return r
+	}
+	b2.place()
+	b3.place()
+	w.Draw(new(Wait), b1.place(), blocked(b2, b3))
+	w.Draw(new(Wait), b2.place(), w.waiting(b1.at)) // and b1 waits for b2
+	w.Draw(new(Wait), b3.place(), blocked(b0))
+	require.NotEmpty(t, w.draw(b0, w.waiting(b1.at)))
+}
+
 // One event may close a circle, and another one in which the search loses its way.
 func TestAllCirclesOfOneEventAreFound(t *testing.T) {
 	w := &world{}

@@ -47,7 +47,7 @@ type vertex struct {
 	first bool      // one arc to what can go on will do
 	own   bool      // a body of the chain
 	free  bool      // it can go on
-	leads bool      // it cannot, and it leads to the chain
+	far   int       // of what cannot, and leads to the chain: how far it is from there, counted from 1; else 0
 
 	// Most have one of each.
 	arc  [1]arc
@@ -61,12 +61,24 @@ type arc struct {
 }
 
 // stuck reports whether what the arc leads to cannot go on, because of the chain among others.
-func (a arc) stuck() bool { return a.to.leads }
+func (a arc) stuck() bool { return a.to.far > 0 }
+
+// nearest returns the arc that leads to the chain on the shortest way, so that whatever other circles there are, to
+// follow it comes to the chain. It returns -1 if none leads there.
+func (v *vertex) nearest() int {
+	near := -1
+	for i, a := range v.arcs {
+		if a.stuck() && (near < 0 || a.to.far < v.arcs[near].to.far) {
+			near = i
+		}
+	}
+	return near
+}
 
 // Circle returns the circle that w, which is drawn, is in; or nil, if there is none.
 //
-// Of several things that block another the first is named. As there was no circle before (G3),
-// each of them leads back to the chain.
+// Of several things that block another the one is named that is on a shortest way back to the chain; by G3 each
+// leads there, but for circles that are about to be looked for.
 func (g *Graph) Circle(w *Wait) []Link {
 	c := chain{graph: g, outer: w.from, into: g.unknown > 0 || g.elsewhere > 0}
 	if c.enclosed() {
@@ -87,7 +99,7 @@ func (g *Graph) Circle(w *Wait) []Link {
 	if s.strike(); first.free {
 		return nil
 	}
-	if s.trace(); !first.leads {
+	if s.trace(); first.far == 0 {
 		return nil // another circle is in its way, which is about to be broken
 	}
 	s.named = map[*vertex]bool{}
@@ -258,23 +270,24 @@ func (s *search) strike() {
 	}
 }
 
-// trace finds what leads to the chain: there may be other circles, for which Circle is about to be called, so
-// that not all that is stuck does.
+// trace finds what leads to the chain, and how far it is from there: there may be other circles, for which Circle
+// is about to be called, so that not all that is stuck does, nor every way.
 func (s *search) trace() {
-	var todo []*vertex
+	var reached []*vertex
 	for _, v := range s.vertices {
 		if v.own {
-			v.leads = true
-			todo = append(todo, v)
+			v.far = 1
+			reached = append(reached, v)
 		}
 	}
-	for len(todo) > 0 {
-		v := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	for len(reached) > 0 {
+		v := reached[0]
+		reached = reached[1:]
 		for _, p := range v.preds {
-			if !p.free && !p.leads {
-				p.leads = true
-				todo = append(todo, p)
+			s.graph.looked++
+			if !p.free && p.far == 0 {
+				p.far = v.far + 1
+				reached = append(reached, p)
 			}
 		}
 	}
@@ -291,11 +304,15 @@ func (s *search) name(goal Goal, v *vertex, n *Node) {
 		return
 	}
 	s.named[v] = true
-	for _, a := range v.arcs {
+	if !v.first {
+		if i := v.nearest(); i >= 0 {
+			s.name(v.arcs[i].goal, v.arcs[i].to, n)
+		}
+		return
+	}
+	for _, a := range v.arcs { // all of them are in the circle
 		if a.stuck() {
-			if s.name(a.goal, a.to, n); !v.first { // else all of them are in the circle
-				return
-			}
+			s.name(a.goal, a.to, n)
 		}
 	}
 }
@@ -311,7 +328,7 @@ func (s *search) through(v *vertex) {
 	for _, a := range v.arcs {
 		switch {
 		case !a.stuck():
-		case to == nil, a.to.own && (!to.own || s.own[a.to.of.(*Node)] < s.own[to.of.(*Node)]):
+		case to == nil, a.to.far < to.far, a.to.own && to.own && s.own[a.to.of.(*Node)] < s.own[to.of.(*Node)]:
 			to = a.to
 		}
 	}
@@ -332,7 +349,7 @@ func (s *search) through(v *vertex) {
 // down names what blocks the body n with the vertex v: a goal of it, or of one that it has called.
 func (s *search) down(n *Node, v *vertex) {
 	for {
-		i := slices.IndexFunc(v.arcs, arc.stuck)
+		i := v.nearest()
 		if i < 0 {
 			return
 		}
