@@ -452,7 +452,7 @@ func (op *operationInfo) gone(o *objectHeader, w word.Word) bool {
 	if w == word.Never {
 		return o.box.Depart(op.index)
 	}
-	return !w.Has(word.Parked) && o.box.Word.CompareAndSwap(w|op.mark, w)
+	return (w == op.idle || w == op.unasked) && o.box.Word.CompareAndSwap(w|op.mark, w)
 }
 
 // told makes the error of a request that was told, and has been caught, one for the log.

@@ -124,7 +124,11 @@ func build[T any](system *actor.System, t *Type[T], state *T, factory func() (*T
 		return nil, &OptionError{Type: t.name, Option: "MaxBypass", Problem: "is less than 1"}
 	}
 	if s.concurrent.On {
-		if problem := s.unsynchronizable(t.Operations(), func(i int) reflect.Type { return t.op(i).info.argument }); problem != (senseless{}) {
+		problem := s.unsynchronizable(t.Operations(), func(i int) reflect.Type { return t.op(i).info.argument })
+		if problem == (senseless{}) {
+			problem = t.uncopyable(s.concurrent.Table)
+		}
+		if problem != (senseless{}) {
 			return nil, &OptionError{Type: t.name, Option: problem.option, Problem: problem.reason}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/sluice-go/sluice/guards"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/internal/word"
 	"github.com/sluice-go/sluice/mailbox"
@@ -310,4 +311,21 @@ func (c *request) rolledBack() {
 		c.pending.Err = t.Ended()
 	}
 	r.LeaveTransaction()
+}
+
+// uncopyable returns what makes no sense of a conflict table for a type with Copies: that two operations may change
+// the state at once, one of which has the state copied.
+func (t *Type[T]) uncopyable(table *guards.Table) senseless {
+	if table == nil || t.copies == nil {
+		return senseless{}
+	}
+	all := t.signatures()
+	for i := range all {
+		for j := range all {
+			if !all[i].reads() && !all[j].reads() && (!table.Between(i, j) || table.Within(i, j) >= 0) {
+				return senseless{"Table", fmt.Sprintf("lets %s and %s run at once, which change the state, and the type has Copies: give the operations an Undo", all[i].name, all[j].name)}
+			}
+		}
+	}
+	return senseless{}
 }

@@ -56,6 +56,7 @@ func (s *Scheduler) AssignThread(r *Request) {
 	if s.blocked(q, r, certain) {
 		s.hasToWait(r)
 	}
+	s.found = true // it is before those that have come later, and have their thread
 	s.toEntry(q, r)
 }
 

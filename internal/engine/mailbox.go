@@ -653,6 +653,9 @@ func (m *Mailbox) serve(self *Request, budget int, worker bool) {
 		m.out = out
 		r, err := m.next(s.may)
 		m.out = nil
+		if m.config.Rules.Transactional && m.scheduler().BlockersChanged() && pending.Load() > 0 {
+			m.recheck()
+		}
 		if r == nil {
 			m.release()
 			m.mu.Unlock()

@@ -601,8 +601,14 @@ func (m *Mailbox) undoing() bool {
 
 // stopped dooms the transactions that hold the object, which is stopped. The caller holds mu.
 func (m *Mailbox) stopped() {
-	for _, t := range m.holders() {
-		t.Doom(&mailbox.StateLostError{Object: m.host.Name(), What: "stopped"})
+	k := m.queues.Load()
+	if k == nil || !k.Transacts() {
+		return
+	}
+	for r := range k.Running() { // and will be retained
+		if t := transactionOf(r); t != nil {
+			t.Record.(*Request).frame.tx.Doom(&mailbox.StateLostError{Object: m.host.Name(), What: "stopped"})
+		}
 	}
 }
 

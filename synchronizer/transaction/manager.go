@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,10 +33,12 @@ type Manager struct {
 	newest *Transaction
 	timer  *time.Timer // for the end of the oldest one's lease; nil unless there is a lease
 	armed  bool
-	ages   uint64
 	random *rand.ChaCha8 // of the identifiers: seeded from the system, whose own generator takes longer
 	idle   chan struct{} // closed when none is open; nil unless Close waits for it
 }
+
+// ages is how many transactions of all managers have begun, which may meet at an object.
+var ages atomic.Uint64
 
 // Option sets what a Manager does.
 type Option func(*options)
@@ -183,8 +186,7 @@ func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Tran
 	t.id, t.over.Transaction = id, id
 	t.parts.id, t.parts.settings, t.parts.open, t.parts.volatile = id, m.settings, true, t.objects[:]
 	if t.tx.Age = age; age == 0 {
-		m.ages++
-		t.tx.Age = m.ages
+		t.tx.Age = ages.Add(1)
 	}
 	m.open[id] = t
 	if t.earlier = m.newest; t.earlier == nil {
