@@ -142,7 +142,9 @@ func (w *world) checkRetained() {
 		op      int
 		extents string
 	}
-	of := func(op int, c *mailbox.Claim) kind { return kind{c.Transaction.Named.String(), op, fmt.Sprint(c.Extents)} }
+	of := func(op int, c *mailbox.Claim) kind {
+		return kind{c.Transaction.Named.String(), op, fmt.Sprint(c.Extents)}
+	}
 	want, got := map[kind]bool{}, map[kind]bool{}
 	for _, h := range w.ref.retained {
 		want[of(h.op, h.turn)] = true
