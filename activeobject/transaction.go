@@ -29,8 +29,9 @@ type transactions struct {
 //		Undo(func(a *Account, amount int64, _ activeobject.None) { a.balance += amount })
 //
 // What is undone last was done first, and no operation that conflicts has run in between. A body that has
-// returned an error is not undone, so it must have changed nothing; of one that asks for a requeue, the
-// result is zero. Undo must neither block nor call other objects. A panic is a failure of the object.
+// returned an error is not undone, so it must have changed nothing: what an interceptor makes of the error does
+// not matter. Of a body that asks for a requeue, the result is zero. Undo must neither block nor call other
+// objects. A panic is a failure of the object.
 //
 // Functions change nothing, and need no Undo. An operation that changes the state and has none cannot be
 // called in a transaction, unless the type has Copies: the call fails with *NotUndoableError. Override
@@ -90,8 +91,9 @@ func (t *Type[T]) Copies(copy func(state *T) *T) *Type[T] {
 // have the same results and leave the same state, and neither opens or closes a guard of the other. Then
 // different transactions may use them at the same time. Else only functions of other transactions run
 // beside an operation that a transaction has called, whatever the table says: bodies may well be safe
-// together, and one of them see what is rolled back later. It returns the type. The package conflicttest
-// checks it.
+// together, and one of them see what is rolled back later. An Undo runs beside the bodies that its operation is
+// compatible with, so it must be as safe as that. Commutes returns the type. The package conflicttest checks it. A
+// derived type does not inherit it.
 //
 // It panics if the type is sealed, or has Copies.
 func (t *Type[T]) Commutes() *Type[T] {

@@ -268,8 +268,8 @@ func (s *Scheduler) Obstacles(r *Request) iter.Seq[*Request] {
 	}
 }
 
-// Running yields the requests that run, in the order of their start. Those
-// announced by Begin are not among them, but with Untracked.
+// Running yields the requests that run, in the order of their start, and those that transactions retain: see
+// Request.Held. Those announced by Begin are not among them, but with Untracked.
 func (s *Scheduler) Running() iter.Seq[*Request] {
 	return func(yield func(*Request) bool) {
 		for r := s.running.first; r != nil; r = r.next {
