@@ -510,7 +510,10 @@ func (m *Mailbox) holdsMore(r *mailbox.Request) {
 // held returns what r, which waits at m, waits for, and what its transaction keeps waiting meanwhile; nil if it
 // has no transaction, or that is to be rolled back.
 func (r *Request) held(m *Mailbox) *mailbox.WaitError {
-	t := r.Transaction()
+	if !m.config.Rules.Transactional {
+		return nil
+	}
+	t := TransactionOf(r.ctx) // and not r.Transaction: rare is guarded by mu while r waits
 	if t == nil || t.Cause() != nil {
 		return nil
 	}
