@@ -28,12 +28,12 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/sluice-go/sluice/synchronizer/transaction"
+	"github.com/sluice-go/sluice/synchronizer/transaction/internal/branches"
 )
 
 // Errors to compare with errors.Is.
@@ -64,15 +64,12 @@ type Database struct {
 	family  string // begins the application_name of this resource's SQL transactions, in any process
 	process string // the application_name in this process
 
-	mu   sync.Mutex
-	open map[uuid.UUID]*branch
+	open branches.Set[branch]
 }
 
 // branch is the SQL transaction of one transaction in this process.
 type branch struct {
-	begun chan struct{} // closed when the fields below are set
-	tx    *Tx
-	err   error
+	tx *Tx
 
 	conn    *sql.Conn // nil when the SQL transaction has left it
 	gid     string    // when PREPARE TRANSACTION has been sent
@@ -128,7 +125,7 @@ func Isolation(level string) Option {
 // The error is ErrName, ErrDisabled, or the database's.
 func New(ctx context.Context, db *sql.DB, name string, opts ...Option) (*Database, error) {
 	hash := sha256.Sum256([]byte(name))
-	d := &Database{db: db, name: name, family: prefix + hex.EncodeToString(hash[:8]) + ":", open: map[uuid.UUID]*branch{}}
+	d := &Database{db: db, name: name, family: prefix + hex.EncodeToString(hash[:8]) + ":"}
 	d.process = d.family + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, rand.Uint64()))
 	Isolation("SERIALIZABLE")(d)
 	for _, set := range opts {
@@ -167,64 +164,35 @@ func (d *Database) gid(b transaction.Branch) (string, error) {
 // database; it returns the database's error, or a *transaction.RegistrationError. The
 // SQL transaction has a connection of its own until the transaction is prepared or ends.
 func (d *Database) Tx(ctx context.Context, t transaction.Registrar) (*Tx, error) {
-	id := t.ID()
-	d.mu.Lock()
-	b, there := d.open[id]
-	if !there {
-		b = &branch{begun: make(chan struct{})}
-		d.open[id] = b
+	b, err := d.open.Begin(ctx, t.ID(), func() (*branch, error) { return d.beginFor(ctx, t) })
+	if err != nil {
+		return nil, err
 	}
-	d.mu.Unlock()
-	if there {
-		select {
-		case <-b.begun:
-			return b.tx, b.err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	defer close(b.begun)
-	b.err = errors.New("sluice: postgres: the driver panicked")
-	defer func() {
-		if b.err != nil {
-			b.discard()
-			d.forget(id)
-		}
-	}()
-	if b.conn, b.err = d.db.Conn(ctx); b.err != nil {
-		return nil, b.err
-	}
-	// The settings last as long as the SQL transaction: they tell here whether it is still open, and
-	// a later process that this one has been killed, and its PREPARE TRANSACTION may be under way.
-	_, b.err = b.conn.ExecContext(ctx, d.begin+"; SET LOCAL sluice.transaction = '"+id.String()+"'; SET LOCAL application_name = '"+d.process+"'")
-	if b.err == nil {
-		b.err = t.Register(d)
-	}
-	if b.err != nil {
-		return nil, b.err
-	}
-	b.tx = &Tx{b.conn}
 	return b.tx, nil
 }
 
-func (d *Database) forget(id uuid.UUID) {
-	d.mu.Lock()
-	delete(d.open, id)
-	d.mu.Unlock()
-}
-
-// find returns the SQL transaction of a transaction in this process, or nil.
-func (d *Database) find(id uuid.UUID) *branch {
-	d.mu.Lock()
-	b := d.open[id]
-	d.mu.Unlock()
-	if b != nil {
-		<-b.begun
-		if b.err != nil {
-			return nil
+// beginFor begins the SQL transaction of a transaction.
+func (d *Database) beginFor(ctx context.Context, t transaction.Registrar) (_ *branch, err error) {
+	b, begun := new(branch), false
+	defer func() {
+		if !begun {
+			b.discard()
 		}
+	}()
+	if b.conn, err = d.db.Conn(ctx); err != nil {
+		return nil, err
 	}
-	return b
+	// The settings last as long as the SQL transaction: they tell here whether it is still open, and
+	// a later process that this one has been killed, and its PREPARE TRANSACTION may be under way.
+	_, err = b.conn.ExecContext(ctx, d.begin+"; SET LOCAL sluice.transaction = '"+t.ID().String()+"'; SET LOCAL application_name = '"+d.process+"'")
+	if err == nil {
+		err = t.Register(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.tx, begun = &Tx{b.conn}, true
+	return b, nil
 }
 
 // release returns the connection, which is in no SQL transaction.
@@ -257,7 +225,7 @@ func (b *branch) inspect(ctx context.Context, id uuid.UUID) error {
 
 // Prepare prepares the SQL transaction, or votes read-only and ends it if it has changed nothing.
 func (d *Database) Prepare(ctx context.Context, branch transaction.Branch) (transaction.Vote, error) {
-	b := d.find(branch.Transaction)
+	b := d.open.Find(branch.Transaction)
 	if b == nil || b.conn == nil {
 		return 0, ErrEnded
 	}
@@ -273,7 +241,7 @@ func (d *Database) Prepare(ctx context.Context, branch transaction.Branch) (tran
 			return 0, err
 		}
 		b.release()
-		d.forget(branch.Transaction)
+		d.open.Forget(branch.Transaction)
 		return transaction.ReadOnly, nil
 	}
 	b.gid = gid
@@ -287,16 +255,16 @@ func (d *Database) Prepare(ctx context.Context, branch transaction.Branch) (tran
 
 // Commit commits the prepared transaction.
 func (d *Database) Commit(ctx context.Context, id uuid.UUID) error {
-	if err := d.finish(ctx, "COMMIT PREPARED", id, d.find(id)); err != nil {
+	if err := d.finish(ctx, "COMMIT PREPARED", id, d.open.Find(id)); err != nil {
 		return err
 	}
-	d.forget(id)
+	d.open.Forget(id)
 	return nil
 }
 
 // Rollback rolls back the SQL transaction, prepared or not.
 func (d *Database) Rollback(ctx context.Context, id uuid.UUID) error {
-	b := d.find(id)
+	b := d.open.Find(id)
 	if b != nil && b.conn != nil {
 		if _, err := b.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 			b.discard()
@@ -306,7 +274,7 @@ func (d *Database) Rollback(ctx context.Context, id uuid.UUID) error {
 		}
 	}
 	if b != nil && b.gid == "" { // The server rolls back when the connection is closed.
-		d.forget(id)
+		d.open.Forget(id)
 		return nil
 	}
 	if b != nil && b.doubt {
@@ -317,7 +285,7 @@ func (d *Database) Rollback(ctx context.Context, id uuid.UUID) error {
 	if err := d.finish(ctx, "ROLLBACK PREPARED", id, b); err != nil {
 		return err
 	}
-	d.forget(id)
+	d.open.Forget(id)
 	return nil
 }
 
@@ -414,7 +382,7 @@ func (d *Database) InDoubt(ctx context.Context) ([]transaction.Branch, error) {
 // CommitOnePhase commits without having prepared. After an error that tells nothing it asks the
 // server what has become of the SQL transaction.
 func (d *Database) CommitOnePhase(ctx context.Context, id uuid.UUID) error {
-	b := d.find(id)
+	b := d.open.Find(id)
 	if b == nil {
 		return fmt.Errorf("%w: %w", transaction.ErrNotCommitted, ErrEnded)
 	}
@@ -425,7 +393,7 @@ func (d *Database) CommitOnePhase(ctx context.Context, id uuid.UUID) error {
 		_, err := b.conn.ExecContext(ctx, "COMMIT")
 		if err == nil {
 			b.release()
-			d.forget(id)
+			d.open.Forget(id)
 			return nil
 		}
 		b.cause = err
@@ -438,7 +406,7 @@ func (d *Database) CommitOnePhase(ctx context.Context, id uuid.UUID) error {
 	case !committed:
 		return fmt.Errorf("%w: %w", transaction.ErrNotCommitted, b.cause)
 	}
-	d.forget(id)
+	d.open.Forget(id)
 	return nil
 }
 

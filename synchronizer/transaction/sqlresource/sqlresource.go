@@ -34,6 +34,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluice-go/sluice/synchronizer/transaction"
+	"github.com/sluice-go/sluice/synchronizer/transaction/internal/branches"
 )
 
 // Database is a transaction.LastResource: the SQL transactions of one database. Its methods may be
@@ -47,8 +48,9 @@ type Database struct {
 	list    string
 	remove  string
 
+	open branches.Set[branch]
+
 	mu       sync.Mutex
-	open     map[uuid.UUID]*branch
 	done     []uuid.UUID // their rows are removed by the next sweep
 	sweeping bool        // by a goroutine of Done
 
@@ -63,10 +65,8 @@ const (
 
 // branch is the SQL transaction of one transaction.
 type branch struct {
-	begun chan struct{} // closed when the fields below are set
-	conn  *sql.Conn
-	tx    *sql.Tx
-	err   error
+	conn *sql.Conn
+	tx   *sql.Tx
 }
 
 type options struct {
@@ -139,7 +139,7 @@ func New(ctx context.Context, db *sql.DB, name string, opts ...Option) (*Databas
 	}
 	p := o.placeholder
 	d := &Database{
-		db: db, name: name, options: o, open: map[uuid.UUID]*branch{},
+		db: db, name: name, options: o,
 		insert: fmt.Sprintf("INSERT INTO %s (id, log, committed, participants) VALUES (%s, %s, %s, %s)", o.table, p(1), p(2), p(3), p(4)),
 		ask:    fmt.Sprintf("SELECT committed FROM %s WHERE id = %s", o.table, p(1)),
 		list:   fmt.Sprintf("SELECT id, committed, participants FROM %s WHERE log = %s", o.table, p(1)),
@@ -170,46 +170,31 @@ func (d *Database) Name() string { return d.name }
 // SQL transaction has a connection of its own until the transaction ends. It is not to be
 // committed or rolled back by other code: then the transaction's outcome is heuristic.
 func (d *Database) Tx(ctx context.Context, t transaction.Registrar) (*sql.Tx, error) {
-	id := t.ID()
-	d.mu.Lock()
-	b, there := d.open[id]
-	if !there {
-		b = &branch{begun: make(chan struct{})}
-		d.open[id] = b
-	}
-	d.mu.Unlock()
-	if there {
-		select {
-		case <-b.begun:
-			return b.tx, b.err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	defer close(b.begun)
-	b.err = errors.New("sluice: sqlresource: the driver panicked")
-	defer func() {
-		if b.err != nil {
-			d.mu.Lock()
-			delete(d.open, id)
-			d.mu.Unlock()
-		}
-	}()
-	if b.conn, b.err = d.db.Conn(ctx); b.err != nil {
-		return nil, b.err
-	}
-	// The caller's context does not end the SQL transaction: its outcome is the transaction's.
-	b.tx, b.err = b.conn.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{Isolation: d.options.isolation})
-	if b.err != nil {
-		b.discard()
-		return nil, b.err
-	}
-	if b.err = t.RegisterLast(d); b.err != nil {
-		_ = b.rollback()
-		b.tx = nil
-		return nil, b.err
+	b, err := d.open.Begin(ctx, t.ID(), func() (*branch, error) { return d.begin(ctx, t) })
+	if err != nil {
+		return nil, err
 	}
 	return b.tx, nil
+}
+
+// begin begins the SQL transaction of a transaction.
+func (d *Database) begin(ctx context.Context, t transaction.Registrar) (*branch, error) {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &branch{conn: conn}
+	// The caller's context does not end the SQL transaction: its outcome is the transaction's.
+	b.tx, err = conn.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{Isolation: d.options.isolation})
+	if err != nil {
+		b.discard()
+		return nil, err
+	}
+	if err = t.RegisterLast(d); err != nil {
+		_ = b.rollback()
+		return nil, err
+	}
+	return b, nil
 }
 
 // rollback rolls back, and returns the connection. If that fails the connection is closed, so that
@@ -235,17 +220,8 @@ func (b *branch) discard() {
 
 // take removes the SQL transaction of a transaction, or returns nil.
 func (d *Database) take(id uuid.UUID) *branch {
-	d.mu.Lock()
-	b := d.open[id]
-	delete(d.open, id)
-	d.mu.Unlock()
-	if b == nil {
-		return nil
-	}
-	<-b.begun
-	if b.err != nil {
-		return nil
-	}
+	b := d.open.Find(id)
+	d.open.Forget(id)
 	return b
 }
 
