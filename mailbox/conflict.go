@@ -167,8 +167,9 @@ func (s *Scheduler) nested(r *Request) bool {
 }
 
 // BlockersChanged reports whether Blockers may yield more for some request than before the last call
-// of BlockersChanged, though nothing has arrived: a predicate has found a conflict, or a request has
-// left the overflow queue, has been admitted behind others, or is at its bound.
+// of BlockersChanged, though nothing has arrived: a predicate has found a conflict; a request has left the
+// overflow queue, has been admitted behind others, has got a thread, or is at its bound; or one of a transaction
+// has started, which passes those that wait.
 func (s *Scheduler) BlockersChanged() bool {
 	found := s.found
 	s.found = false

@@ -30,8 +30,8 @@ func (e *StoppedError) Is(target error) bool { return target == ErrStopped }
 // Unwrap returns why the object stopped.
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
-// StateLostError is why a transaction can only be rolled back that has called an object which has lost its
-// state since. What the transaction has done there is gone with that.
+// StateLostError is why a transaction has been rolled back: an object that it held was stopped or restarted. What it
+// had done there was undone before.
 type StateLostError struct {
 	Object string
 	What   string // has happened: it was "stopped", or "restarted"

@@ -240,11 +240,17 @@ func (s *Scheduler) enter(r *Request, longer uint64) {
 
 // Complete says that the body of a running request has ended, and so has the request; unless it
 // belongs to a transaction, which retains it. For one that was granted but never ran, use Decline.
-func (s *Scheduler) Complete(r *Request) {
+func (s *Scheduler) Complete(r *Request) { s.complete(r, true) }
+
+// complete is Complete; ran is false for Decline.
+func (s *Scheduler) complete(r *Request, ran bool) {
 	s.step++
 	s.log(Ended, r.Op, r, "")
 	s.running.remove(r)
-	if s.retain(r) {
+	if t := r.transaction(); t != nil {
+		t.runs--
+	}
+	if ran && s.retain(r) {
 		s.bodies--
 	} else {
 		s.vacate(r)
@@ -260,15 +266,7 @@ func (s *Scheduler) Decline(r *Request) {
 	q := &s.queues[r.Op]
 	q.started--
 	q.withdrawn++
-	s.step++
-	s.log(Ended, r.Op, r, "")
-	s.running.remove(r)
-	if t := r.transaction(); t != nil {
-		t.runs--
-	}
-	s.vacate(r)
-	r.state = StateDone
-	s.hasRun(q, s.opener(r))
+	s.complete(r, false)
 }
 
 // Requeue says that a running request has ended its turn, and now asks for the

@@ -66,11 +66,7 @@ func (r *Request) Held() string {
 // nothing to keep, as one retained before is like it.
 func (s *Scheduler) retain(r *Request) bool {
 	t := r.transaction()
-	if t == nil {
-		return false
-	}
-	t.runs--
-	if t.released {
+	if t == nil || t.released {
 		return false
 	}
 	last := t.retained[max(len(t.retained)-alike, 0):]
@@ -159,11 +155,12 @@ func (s *Scheduler) Transacts() bool { return s.transacted.n > 0 }
 // certain: two other operations may be safe together, and yet see what the transaction has not
 // committed.
 func (s *Scheduler) isolate() {
+	s.transacted = opSet{Set: guards.NewSet(len(s.queues))}
+	if s.rules.Commuting {
+		return
+	}
 	for op := range s.queues {
 		q := &s.queues[op]
-		if s.rules.Commuting {
-			continue
-		}
 		q.isolated, q.near = guards.NewSet(len(s.queues)), slices.Clone(q.row)
 		for other := range s.queues {
 			if q.changes || s.queues[other].changes {
@@ -172,7 +169,6 @@ func (s *Scheduler) isolate() {
 			}
 		}
 	}
-	s.transacted = opSet{Set: guards.NewSet(len(s.queues))}
 }
 
 // apart reports whether two requests, at least one of which belongs to a transaction, conflict though
@@ -198,11 +194,11 @@ func (s *Scheduler) occupy(r *Request) {
 		return
 	}
 	t.runs++
-	if q := &s.queues[r.Op]; s.rules.Transactional {
-		if q.transacted++; q.transacted == 1 {
-			s.transacted.join(r.Op)
-		}
+	q := &s.queues[r.Op]
+	if q.transacted++; q.transacted == 1 {
+		s.transacted.join(r.Op)
 	}
+	s.found = true // it may block what waits, and another request of the transaction may wait
 }
 
 // vacate takes r, which has run, or was retained, out of what runs.
@@ -211,7 +207,7 @@ func (s *Scheduler) vacate(r *Request) {
 	if r.Claim != nil && s.index != nil {
 		s.delist(r)
 	}
-	if r.transaction() != nil && s.rules.Transactional {
+	if r.transaction() != nil {
 		if q.transacted--; q.transacted == 0 {
 			s.transacted.leave(r.Op)
 		}

@@ -114,10 +114,13 @@ func (r *Request) Object() waitgraph.Point {
 
 // Point implements waitgraph.Event.
 func (r *Request) Point() waitgraph.Point {
-	if m := r.box.Load(); m.config.Parallel == nil && !m.config.Rules.Transactional {
+	if m := r.box.Load(); !m.ownPoints() {
 		return m
 	}
 	return r
 }
+
+// ownPoints reports whether each request of the object is its own wait point, as different bodies block them.
+func (m *Mailbox) ownPoints() bool { return m.config.Parallel != nil || m.config.Rules.Transactional }
 
 func (r *Request) goal() waitgraph.Goal { return r }

@@ -516,7 +516,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 // closed and nothing runs any more, that is the end of the object.
 func (m *Mailbox) released() {
 	m.noteQuiescent()
-	if c := m.closed; c != nil && !c.over && !m.runs() && !m.undoing() && !(c.draining && (m.suspended() != nil || m.waits() || m.retains())) { // a Drain may yet serve what waits
+	if c := m.closed; c != nil && !c.over && !m.runs() && !m.undoes() && !(c.draining && (m.suspended() != nil || m.waits() || m.retains())) { // a Drain may yet serve what waits
 		c.over = true
 		m.forget()
 		close(c.idle)
@@ -581,7 +581,6 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 			if m.config.Timed && k.Waited(next) {
 				m.measure(r)
 			}
-			m.holdsMore(next)
 			return r, nil
 		}
 		switch {
@@ -618,9 +617,6 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 		case err == nil && m.config.Timed && k.Waited(next):
 			m.measure(r)
 		}
-		if err == nil {
-			m.holdsMore(next)
-		}
 		return r, err
 	}
 }
@@ -653,9 +649,7 @@ func (m *Mailbox) serve(self *Request, budget int, worker bool) {
 		m.out = out
 		r, err := m.next(s.may)
 		m.out = nil
-		if m.config.Rules.Transactional && m.scheduler().BlockersChanged() && pending.Load() > 0 {
-			m.recheck()
-		}
+		m.recheckBlockers()
 		if r == nil {
 			m.release()
 			m.mu.Unlock()

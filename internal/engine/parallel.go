@@ -107,9 +107,7 @@ func (m *Mailbox) startAll(out *Request) {
 		m.out = out
 		r, err := m.next(m.hasThread)
 		m.out = nil
-		if m.scheduler().BlockersChanged() && pending.Load() > 0 {
-			m.recheck()
-		}
+		m.recheckBlockers()
 		if err == mailbox.ErrNoThread && m.scheduler().NoThread() {
 			continue // requests have failed, and are reported by next
 		}

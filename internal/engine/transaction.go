@@ -381,35 +381,29 @@ func (r *resting) Parts() iter.Seq[waitgraph.Goal] {
 // First implements waitgraph.Join.
 func (r *resting) First() bool { return false }
 
-// Thaw says that the end has been decided: the transaction is rolled back.
-func (t *Transaction) Thaw() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.frozen = false
-}
-
-// Undone undoes what has been done, in reverse order, and calls failed with the errors of steps that
-// could not be. Nothing may run on behalf of the transaction.
-func (t *Transaction) Undone(failed func(object string, err error)) {
+// Undone undoes what has been done, in reverse order, as it has been decided that the transaction is rolled back. It
+// returns the errors of steps that could not be undone. Nothing may run on behalf of the transaction.
+func (t *Transaction) Undone() (failed []error) {
 	for {
 		t.mu.Lock()
+		t.frozen = false
 		last := len(t.steps) - 1
 		if last < 0 {
 			t.mu.Unlock()
-			return
+			return failed
 		}
 		s := t.steps[last]
 		t.steps[last] = Step{}
 		t.steps = t.steps[:last]
 		t.mu.Unlock()
 		if err := s.Box.undo(s.Undoes); err != nil {
-			failed(s.Box.Name(), err)
+			failed = append(failed, err)
 		}
 	}
 }
 
 // undo undoes something on a thread of the object, or on a worker, which it may end. An object that has ended has no
-// threads any more. One that has not does not end before the transaction has let go of it: see undoing.
+// threads any more. One that has not does not end before the transaction has let go of it: see undoes.
 func (m *Mailbox) undo(do Undoer) error {
 	u := &undoing{do: do, done: make(chan struct{})}
 	m.mu.Lock()
@@ -499,14 +493,6 @@ func (m *Mailbox) releaseRetained(as *mailbox.Transaction, changed bool) {
 	}
 }
 
-// holdsMore has a worker look for circles, if r, which starts, makes its transaction block what it has not
-// blocked before, and the transaction may already wait for something else. The caller holds mu.
-func (m *Mailbox) holdsMore(r *mailbox.Request) {
-	if transactionOf(r) != nil && pending.Load() > 1 && m.scheduler().Waits() {
-		m.recheck()
-	}
-}
-
 // held returns what r, which waits at m, waits for, and what its transaction keeps waiting meanwhile; nil if it
 // has no transaction, or that is to be rolled back.
 func (r *Request) held(m *Mailbox) *mailbox.WaitError {
@@ -567,9 +553,6 @@ func (m *Mailbox) retain(unknown bool, l *Leaving) {
 		k.Begin(l.Op)
 	}
 	k.EndFor(l.Op, l.Opens, l.For)
-	if pending.Load() > 1 && k.Waits() {
-		m.recheck()
-	}
 }
 
 // retains reports whether the object retains any request. The caller holds mu.
@@ -592,9 +575,9 @@ func (m *Mailbox) holders() (all []*Transaction) {
 	return all
 }
 
-// undoing reports whether a transaction holds the object that is to be rolled back. The end of the object waits for
+// undoes reports whether a transaction holds the object that is to be rolled back. The end of the object waits for
 // that, as it may take a thread of the object. The caller holds mu.
-func (m *Mailbox) undoing() bool {
+func (m *Mailbox) undoes() bool {
 	return slices.ContainsFunc(m.holders(), func(t *Transaction) bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()

@@ -212,10 +212,8 @@ func (c *coordinator) Commit(context.Context, uuid.UUID) error {
 
 // Rollback implements Resource. What could not be undone is a heuristic outcome.
 func (c *coordinator) Rollback(context.Context, uuid.UUID) error {
-	var failed []error
-	c.tx.Thaw()
 	changed := c.tx.Steps() > 0
-	c.tx.Undone(func(_ string, err error) { failed = append(failed, err) })
+	failed := c.tx.Undone()
 	c.tx.Release(changed)
 	if failed == nil {
 		return nil
