@@ -367,7 +367,7 @@ func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart strin
 				c.optional.filtered = nil
 			}
 			c.Fail(failed(ran, err))
-			c.rolledBack()
+			c.leaveTransaction()
 			return false
 		}
 	}
@@ -390,7 +390,7 @@ func (c *request) arrive(ctx context.Context, op *operationInfo, falsePart strin
 		c.o.box.CallHeld(ctx, r, falsePart, now)
 	}
 	returned = true
-	c.rolledBack()
+	c.leaveTransaction()
 	if c.optional != nil {
 		c.optional.filtered.done(c.pending.Err)
 	}
@@ -418,7 +418,7 @@ func (c *request) post(ctx context.Context, falsePart string, how callMode, now 
 		s.post(false)
 		c.filtered().done(err)
 		c.pending.Err = err
-		c.rolledBack()
+		c.leaveTransaction()
 		return false
 	}
 	return true

@@ -397,7 +397,7 @@ func (c *request) wait(ctx context.Context, l engine.Leaving, ran *engine.Turns,
 		}()
 		o.box.CallOn(ctx, r, l, now)
 		returned = true
-		c.rolledBack()
+		c.leaveTransaction()
 		c.filtered().done(c.pending.Err)
 	}
 	return false

@@ -301,9 +301,9 @@ func (c *request) doomed(err error) {
 	}
 }
 
-// rolledBack makes the error of a request that has left its queue since its transaction is rolled back the
-// reason of that.
-func (c *request) rolledBack() {
+// leaveTransaction says that the request has ended, if it has a transaction. If it has left its queue since that is
+// rolled back, its error becomes the reason of that.
+func (c *request) leaveTransaction() {
 	r := &c.pending.Request
 	t := r.Transaction()
 	if t == nil {

@@ -53,6 +53,11 @@ type HeldBy struct {
 	Transaction string `json:"transaction"`
 }
 
+// HeldBy reports whether the transaction holds something that is in the way.
+func (r Reason) HeldBy(transaction string) bool {
+	return slices.ContainsFunc(r.Held, func(h HeldBy) bool { return h.Transaction == transaction })
+}
+
 // conflicts says what is in the way.
 func (r Reason) conflicts() string {
 	var all []string

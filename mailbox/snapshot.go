@@ -66,6 +66,21 @@ type Waiting struct {
 	Reason   Reason `json:"reason"`
 }
 
+// WaitingAt is a request that waits at an object.
+type WaitingAt struct {
+	Object string `json:"object"`
+	Waiting
+}
+
+// Name names the request: by its object, operation and transaction.
+func (w WaitingAt) Name() string {
+	name := w.Object + "." + w.Operation
+	if w.Transaction != "" {
+		name += " of transaction " + w.Transaction
+	}
+	return name
+}
+
 // Far is a wait of a running body at another object, followed to its end.
 type Far struct {
 	Request string `json:"request"` // object and operation

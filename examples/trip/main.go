@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 
 	_ "modernc.org/sqlite"
@@ -65,7 +66,7 @@ func run(ctx context.Context, path string, n int) error {
 // dataSource returns the name of a database for the driver.
 func dataSource(path string) string {
 	separator := "?"
-	if len(path) > 5 && path[:5] == "file:" {
+	if strings.Contains(path, separator) {
 		separator = "&"
 	}
 	return path + separator + "_pragma=busy_timeout(60000)&_txlock=immediate"

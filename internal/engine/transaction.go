@@ -516,28 +516,13 @@ func (r *Request) held(m *Mailbox) *mailbox.WaitError {
 // mostKept is how many requests that a transaction keeps waiting a WaitError names.
 const mostKept = 8
 
-// Kept is a request that waits at an object for what a transaction holds there.
-type Kept struct {
-	Object string
-	mailbox.Waiting
-}
-
-// Name names the request, by its object, operation and transaction.
-func (k Kept) Name() string {
-	name := k.Object + "." + k.Operation
-	if k.Transaction != "" {
-		name += " of transaction " + k.Transaction
-	}
-	return name
-}
-
 // KeepsWaiting yields the requests that wait for what the transaction holds.
-func (t *Transaction) KeepsWaiting() iter.Seq[Kept] {
-	return func(yield func(Kept) bool) {
+func (t *Transaction) KeepsWaiting() iter.Seq[mailbox.WaitingAt] {
+	return func(yield func(mailbox.WaitingAt) bool) {
 		id := t.Owner.String()
 		for _, m := range t.Objects() {
 			for _, w := range m.Explain().Waiting {
-				if slices.ContainsFunc(w.Reason.Held, func(h mailbox.HeldBy) bool { return h.Transaction == id }) && !yield(Kept{m.Name(), w}) {
+				if w.Reason.HeldBy(id) && !yield(mailbox.WaitingAt{Object: m.Name(), Waiting: w}) {
 					return
 				}
 			}

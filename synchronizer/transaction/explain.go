@@ -11,14 +11,14 @@ import (
 
 // Explanation is what a transaction holds, what it waits for, and what waits for it.
 type Explanation struct {
-	ID    uuid.UUID     `json:"id"`
-	Age   time.Duration `json:"age_ns"`
-	Ended error         `json:"-"` // why it takes no more requests; nil if it does
-	Holds []At          `json:"holds,omitempty"`
-	Runs  []At          `json:"runs,omitempty"`
-	Waits []Waits       `json:"waits,omitempty"`
+	ID    uuid.UUID           `json:"id"`
+	Age   time.Duration       `json:"age_ns"`
+	Ended error               `json:"-"` // why it takes no more requests; nil if it does
+	Holds []At                `json:"holds,omitempty"`
+	Runs  []At                `json:"runs,omitempty"`
+	Waits []mailbox.WaitingAt `json:"waits,omitempty"`
 	// KeepsWaiting are the requests that wait for what the transaction holds: their Reasons say so.
-	KeepsWaiting []Waits `json:"keeps_waiting,omitempty"`
+	KeepsWaiting []mailbox.WaitingAt `json:"keeps_waiting,omitempty"`
 }
 
 // At is an operation at an object.
@@ -27,21 +27,16 @@ type At struct {
 	Operation string `json:"operation"`
 }
 
-// Waits is a request that waits at an object.
-type Waits struct {
-	Object string `json:"object"`
-	mailbox.Waiting
-}
-
 // Explain returns what the transaction holds and waits for, and what waits for it. It evaluates no guard and
 // waits for no body. The objects are looked at one after the other, so that it is no picture of one moment.
 func (t *Transaction) Explain() Explanation {
 	e := Explanation{ID: t.id, Age: time.Since(t.began), Ended: t.tx.Ended()}
+	id := t.id.String()
 	for _, m := range t.tx.Objects() {
 		s := m.Explain()
 		for _, r := range s.Running {
 			switch at := (At{s.Object, r.Operation}); {
-			case r.Transaction != t.id.String():
+			case r.Transaction != id:
 			case r.Held:
 				e.Holds = append(e.Holds, at)
 			default:
@@ -49,13 +44,14 @@ func (t *Transaction) Explain() Explanation {
 			}
 		}
 		for _, w := range s.Waiting {
-			if w.Transaction == t.id.String() {
-				e.Waits = append(e.Waits, Waits{s.Object, w})
+			at := mailbox.WaitingAt{Object: s.Object, Waiting: w}
+			if w.Transaction == id {
+				e.Waits = append(e.Waits, at)
+			}
+			if w.Reason.HeldBy(id) {
+				e.KeepsWaiting = append(e.KeepsWaiting, at)
 			}
 		}
-	}
-	for kept := range t.tx.KeepsWaiting() {
-		e.KeepsWaiting = append(e.KeepsWaiting, Waits{kept.Object, kept.Waiting})
 	}
 	return e
 }
@@ -77,11 +73,7 @@ func (e Explanation) String() string {
 		fmt.Fprintf(&b, "  waits for %s.%s: %v\n", w.Object, w.Operation, w.Reason)
 	}
 	for _, w := range e.KeepsWaiting {
-		of := ""
-		if w.Transaction != "" {
-			of = " of transaction " + w.Transaction
-		}
-		fmt.Fprintf(&b, "  keeps waiting %s.%s%s, for %v\n", w.Object, w.Operation, of, w.Age.Round(time.Microsecond))
+		fmt.Fprintf(&b, "  keeps waiting %s, for %v\n", w.Name(), w.Age.Round(time.Microsecond))
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"container/list"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -29,8 +30,7 @@ type Manager struct {
 	mu     sync.Mutex
 	closed error
 	open   map[uuid.UUID]*Transaction
-	oldest *Transaction // of those that are open: see Transaction.later
-	newest *Transaction
+	began  list.List   // the same, by their beginning
 	timer  *time.Timer // for the end of the oldest one's lease; nil unless there is a lease
 	armed  bool
 	random *rand.ChaCha8 // of the identifiers: seeded from the system, whose own generator takes longer
@@ -189,12 +189,7 @@ func (m *Manager) begin(ctx context.Context, age uint64) (context.Context, *Tran
 		t.tx.Age = ages.Add(1)
 	}
 	m.open[id] = t
-	if t.earlier = m.newest; t.earlier == nil {
-		m.oldest = t
-	} else {
-		t.earlier.later = t
-	}
-	if m.newest = t; m.lease > 0 && !m.armed {
+	if t.place = m.began.PushBack(t); m.lease > 0 && !m.armed {
 		m.arm(m.lease)
 	}
 	m.mu.Unlock()
@@ -217,31 +212,33 @@ func (m *Manager) expire() {
 	var expired []*Transaction
 	m.mu.Lock()
 	m.armed = false
-	for t := m.oldest; t != nil; t = t.later {
+	for at := m.began.Front(); at != nil; at = at.Next() {
+		t := at.Value.(*Transaction)
 		if left := m.lease - time.Since(t.began); left > 0 {
 			m.arm(left)
 			break
 		}
-		if t.tx.Ended() == nil { // else it has ended, in doubt, or is about to
-			expired = append(expired, t)
-		}
+		expired = append(expired, t)
 	}
 	m.mu.Unlock()
 	for _, t := range expired {
-		err := &LeaseError{Transaction: t.id, Lease: m.lease}
-		m.log(t, "is rolled back", err)
-		t.tx.Doom(err)
+		if t.tx.Cause() != nil {
+			continue // it is being rolled back
+		}
+		if err := (&LeaseError{Transaction: t.id, Lease: m.lease}); t.tx.Doom(err) { // else its end is being decided, or in doubt
+			m.log(t, "is rolled back", err)
+		}
 	}
 }
 
-// Transactions yields the transactions that have not ended, in no particular order: those that are in doubt
-// among them.
+// Transactions yields the transactions that have not ended, the oldest first: those that are in doubt among
+// them.
 func (m *Manager) Transactions() iter.Seq[*Transaction] {
 	return func(yield func(*Transaction) bool) {
 		m.mu.Lock()
 		all := make([]*Transaction, 0, len(m.open))
-		for _, t := range m.open {
-			all = append(all, t)
+		for at := m.began.Front(); at != nil; at = at.Next() {
+			all = append(all, at.Value.(*Transaction))
 		}
 		m.mu.Unlock()
 		for _, t := range all {
@@ -318,16 +315,7 @@ func (m *Manager) forget(t *Transaction) {
 		return
 	}
 	delete(m.open, t.id)
-	if t.earlier == nil {
-		m.oldest = t.later
-	} else {
-		t.earlier.later = t.later
-	}
-	if t.later == nil {
-		m.newest = t.earlier
-	} else {
-		t.later.earlier = t.earlier
-	}
+	m.began.Remove(t.place)
 	if m.idle != nil && len(m.open) == 0 {
 		select {
 		case <-m.idle:

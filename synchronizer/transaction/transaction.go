@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -19,11 +20,9 @@ type Transaction struct {
 	began   time.Time
 	tx      engine.Transaction
 	parts   participants
-	objects [1]Resource // the coordinator
-	over    EndedError  // of requests that come too late
-
-	// Those that are open, by their beginning; guarded by mu of the manager.
-	earlier, later *Transaction
+	objects [1]Resource   // the coordinator
+	place   *list.Element // in Manager.began
+	over    EndedError    // of requests that come too late
 
 	mu     sync.Mutex
 	ending bool          // Commit has been called, or it is being rolled back

@@ -142,6 +142,19 @@ func TestALeaseEndsATransaction(t *testing.T) {
 	b.holds(account, 0)
 }
 
+// A Commit may wait, too, for what was sent and may never start.
+func TestALeaseEndsACommitThatWaits(t *testing.T) {
+	b := newFixture(t)
+	manager, err := transaction.NewManager(b.system, transaction.Lease(10*time.Millisecond))
+	require.NoError(t, err)
+	account := b.account(0)
+	inner, tx, err := manager.Begin(ctx)
+	require.NoError(t, err)
+	withdraw.Send(inner, account, 1)
+	require.ErrorAs(t, tx.Commit(ctx), new(*transaction.LeaseError))
+	b.holds(account, 0)
+}
+
 func TestAnOperationThatCannotBeUndoneIsRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, b *fixture) {
 		account := b.account(1)
