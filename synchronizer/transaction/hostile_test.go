@@ -145,21 +145,6 @@ func TestARunInsideATransactionThatHasEndedFails(t *testing.T) {
 	b.holds(account, 0)
 }
 
-func TestARollbackFromInsideIsRefused(t *testing.T) {
-	b := newFixture(t)
-	outers := activeobject.NewType[Account]("outer")
-	var tx *transaction.Transaction
-	nest := activeobject.ProcedureCtx(outers, "nest", func(_ *Account, ctx context.Context, _ guards.None) (guards.None, error) {
-		return nil, tx.Rollback(ctx)
-	}).Undo(func(*Account, guards.None, guards.None) {})
-	o := activeobject.Must(activeobject.New(b.system, outers, &Account{}))
-	inner, begun, err := b.manager.Begin(ctx)
-	require.NoError(t, err)
-	tx = begun
-	require.ErrorAs(t, nest.Do(inner, o, nil), new(*transaction.InsideError))
-	require.NoError(t, tx.Rollback(ctx))
-}
-
 // A derived type takes part as its base does, also if that knows only a part of its state.
 func TestDerivedTypesTakePart(t *testing.T) {
 	type more struct {

@@ -373,21 +373,28 @@ func TestACloseRollsOpenTransactionsBack(t *testing.T) {
 	b.holds(account, 0)
 }
 
-// A body that is called in a transaction may begin none, and cannot end it.
+// A body that is called in a transaction cannot end it.
 func TestATransactionIsNotEndedFromInside(t *testing.T) {
 	b := newFixture(t)
 	type agent struct{}
-	agents := activeobject.NewType[agent]("agent")
-	var tx *transaction.Transaction
-	commit := activeobject.ProcedureCtx(agents, "commit", func(_ *agent, ctx context.Context, _ activeobject.None) (activeobject.None, error) {
-		return nil, tx.Commit(ctx)
-	})
-	o := activeobject.Must(activeobject.New(b.system, agents, &agent{}))
-	inner, begun, err := b.manager.Begin(ctx)
-	require.NoError(t, err)
-	tx = begun
-	require.ErrorAs(t, commit.Do(inner, o, nil), new(*transaction.InsideError))
-	require.NoError(t, tx.Commit(inner))
+	type ending = func(context.Context) error
+	for _, takesPart := range []bool{false, true} {
+		agents := activeobject.NewType[agent]("agent")
+		call := activeobject.ProcedureCtx(agents, "end", func(_ *agent, ctx context.Context, end ending) (activeobject.None, error) {
+			return nil, end(ctx)
+		})
+		if takesPart {
+			call.Undo(func(*agent, ending, activeobject.None) {})
+		}
+		o := activeobject.Must(activeobject.New(b.system, agents, &agent{}))
+		for _, end := range []func(*transaction.Transaction, context.Context) error{(*transaction.Transaction).Commit, (*transaction.Transaction).Rollback} {
+			inner, tx, err := b.manager.Begin(ctx)
+			require.NoError(t, err)
+			bound := func(ctx context.Context) error { return end(tx, ctx) }
+			require.ErrorAs(t, call.Do(inner, o, bound), new(*transaction.InsideError))
+			require.NoError(t, bound(inner))
+		}
+	}
 }
 
 func TestAnUndoThatPanicsIsAHeuristicOutcome(t *testing.T) {
