@@ -233,7 +233,7 @@ func start[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T
 	if ctx.Err() != nil || w&^word.Parked != op.info.idle || !o.box.Word.CompareAndSwap(w, w|op.info.mark) {
 		return enter(op, ctx, o, arg, how, s)
 	}
-	return perform(op, ctx, o, arg, w, how, s, nil)
+	return perform(op, ctx, o, arg, w, how, s)
 }
 
 // enter is the way of every request that does not find the object idle.
@@ -243,10 +243,10 @@ func enter[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T
 	if own := op.info.in(&o.objectHeader); own != &op.info && own != nil {
 		return start(own.prototype.(*invocation[T, A, R]).op, ctx, o, arg, how, s)
 	}
-	if op.info.alone == nil && how == calling {
+	if op.info.alone == nil && how == calling && s == nil {
 		if w, t := op.info.takeFor(ctx, &o.objectHeader); t != nil {
 			defer t.Left()
-			return perform(op, ctx, o, arg, w, how, s, t)
+			return performFor(t, op, ctx, o, arg, w)
 		}
 	}
 	var key func() (key any, equal bool)
@@ -258,23 +258,20 @@ func enter[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T
 	case err != nil:
 		return r, nil, err
 	case taken:
-		return perform(op, ctx, o, arg, w, how, s, nil)
+		return perform(op, ctx, o, arg, w, how, s)
 	}
 	return wait(op, ctx, o, arg, "", how, s)
 }
 
 // perform carries out a leaf operation on the calling goroutine, which has taken
 // the object, found the word w, and now gives the object back; or, if the guard
-// is false, has the request wait. T is the transaction that it belongs to, which has joined; or nil.
+// is false, has the request wait.
 //
 //go:noinline
-func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, how callMode, s *callState, t *engine.Transaction) (r R, c *request, err error) {
+func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word, how callMode, s *callState) (r R, c *request, err error) {
 	at := evaluating
 	defer func() {
 		if at != finished {
-			if t != nil && at == running {
-				defer func() { t.Doom(err) }()
-			}
 			op.info.caught(&o.objectHeader, at, engine.Panicked(recover()), &err)
 			if s != nil && at == evaluating {
 				s.keep(nil, err)
@@ -297,20 +294,10 @@ func perform[T, A, R any](op *Operation[T, A, R], ctx context.Context, o *Object
 	if err != nil {
 		if q, ok := err.(*requeue); ok {
 			at = finished
-			if t != nil && op.undo != nil {
-				t.Undo(engine.Step{Box: &o.box, Undoes: &undoing[T, A, R]{op: op, o: &o.objectHeader, state: o.state, arg: arg}})
-			}
 			return forward(op, ctx, o, arg, w, q, how, s)
 		}
 	}
 	at = releasing
-	if t != nil {
-		if op.undo != nil && err == nil {
-			t.Undo(engine.Step{Box: &o.box, Undoes: &undoing[T, A, R]{op: op, o: &o.objectHeader, state: o.state, arg: arg, result: r}})
-		}
-		op.info.releaseFor(t, &o.objectHeader, &at)
-		return r, nil, err
-	}
 	if !op.info.gone(&o.objectHeader, w) {
 		if s != nil {
 			s.keep(r, err)

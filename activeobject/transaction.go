@@ -192,6 +192,43 @@ func (op *operationInfo) takeFor(ctx context.Context, o *objectHeader) (w word.W
 	return w, t
 }
 
+// performFor is perform for a call that belongs to the transaction, and has joined it: what the body has done becomes
+// a step of the transaction, which retains the object. It is a function of its own so that calls outside of
+// transactions do not pay for it.
+//
+//go:noinline
+func performFor[T, A, R any](t *engine.Transaction, op *Operation[T, A, R], ctx context.Context, o *Object[T], arg A, w word.Word) (r R, c *request, err error) {
+	at := evaluating
+	defer func() {
+		if at != finished {
+			if at == running {
+				defer func() { t.Doom(err) }()
+			}
+			op.info.caught(&o.objectHeader, at, engine.Panicked(recover()), &err)
+		}
+	}()
+	if op.info.guard != "" {
+		op.info.countEvaluation(&o.objectHeader, w)
+		if falsePart := op.evaluate(o.state, arg); falsePart != "" {
+			at = finished
+			return wait(op, ctx, o, arg, falsePart, calling, nil)
+		}
+	}
+	at = running
+	r, err = op.leaf(o.state, arg)
+	q, requeues := err.(*requeue)
+	if op.undo != nil && (err == nil || requeues) {
+		t.Undo(engine.Step{Box: &o.box, Undoes: &undoing[T, A, R]{op: op, o: &o.objectHeader, state: o.state, arg: arg, result: r}})
+	}
+	if requeues {
+		at = finished
+		return forward(op, ctx, o, arg, w, q, calling, nil)
+	}
+	at = releasing
+	op.info.releaseFor(t, &o.objectHeader, &at)
+	return r, nil, err
+}
+
 // claimFor returns the claim of a body that has run in the object, taken on the fast path, if it belongs to a
 // transaction; or nil.
 func (op *operationInfo) claimFor(ctx context.Context, o *objectHeader) *mailbox.Claim {
