@@ -20,6 +20,17 @@ type Scope struct {
 	members []member
 	compare func(a, b any) int  // the ends of intervals
 	clash   func(a, b any) bool // for a pair, in the order of members
+	alike   [][2]int            // operations, each with the one that it conflicts as
+}
+
+// as returns the operation as which the given one conflicts.
+func (s *Scope) as(operation int) int {
+	for _, a := range s.alike {
+		if a[0] == operation {
+			return a[1]
+		}
+	}
+	return operation
 }
 
 // ScopeKind is how requests overlap in a Scope.
@@ -299,7 +310,7 @@ func (s *Scope) Compare(a, b any) int { return s.compare(a, b) }
 // Predicate reports whether a request of the operation with argument a, and one of the other
 // operation with argument b, overlap. It panics if the condition does.
 func (s *Scope) Predicate(operation int, a, b any) bool {
-	switch {
+	switch operation = s.as(operation); {
 	case s.members[0].op != operation:
 		return s.clash(b, a)
 	case s.members[1].op == operation:
@@ -309,6 +320,7 @@ func (s *Scope) Predicate(operation int, a, b any) bool {
 }
 
 func (s *Scope) member(operation int) *member {
+	operation = s.as(operation)
 	for i := range s.members {
 		if s.members[i].op == operation {
 			return &s.members[i]

@@ -112,6 +112,29 @@ func (t Table) Grown(operations []string, conflict func(i, j int) bool) Table {
 	return c
 }
 
+// Alike returns the table with more operations, of which each conflicts as the one with the number of conflicts, which is
+// in the table: with others, with that one itself, and with those that are added. Its requests are given the same
+// arguments.
+func (t Table) Alike(operations []string, of []int) Table {
+	as := func(i int) int {
+		if i < t.Len() {
+			return i
+		}
+		return of[i-t.Len()]
+	}
+	c := t.Grown(operations, func(i, j int) bool { return t.Between(as(i), as(j)) })
+	for j := t.Len(); j < c.Len(); j++ {
+		for i := range c.names {
+			within := t.within[as(i)][as(j)]
+			c.within[i][j], c.within[j][i] = within, within
+		}
+		for i := range c.scopes {
+			c.scopes[i].alike = append(c.scopes[i].alike, [2]int{j, as(j)})
+		}
+	}
+	return c
+}
+
 // Exclusive returns the table in which these operations conflict with all, themselves
 // included.
 func (t Table) Exclusive(operations ...Named) Table {
