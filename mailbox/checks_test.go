@@ -120,7 +120,9 @@ func (w *world) behindDue(e *call) bool {
 func (w *world) checkRest() {
 	n := 0
 	for op, o := range w.rules.Operations {
-		queued := len(filter(w.waiting(), func(c *call) bool { return c.op == op && !c.try && c.request.State() != mailbox.StateOverflow }))
+		queued := len(filter(w.waiting(), func(c *call) bool {
+			return c.op == op && !c.try && !o.Resumes && c.request.State() != mailbox.StateOverflow
+		}))
 		if n += queued; o.Bound.Overflow != mailbox.Unbounded && queued > o.Bound.Max {
 			w.fatalf("%d wait for %s, and no more than %d may", queued, o.Name, o.Bound.Max)
 		}

@@ -55,6 +55,8 @@ type mix struct {
 	operations, arrive, next, drain, complete, withdraw, decline, begin, end, walk, silent, close int
 	requeue, rerank, policy, noThread, failed, hold                                               int
 	release, transacted                                                                           int
+	resumes                                                                                       int // of four guards over arguments, how many are of rests
+	lapse                                                                                         int
 	undeclared                                                                                    int // of four bodies, where that is checked
 
 	looks    []guards.Looks
@@ -89,6 +91,13 @@ var (
 		requeue: 2, rerank: 1, policy: 1, noThread: 1, failed: 1, hold: 1,
 		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtWaiting, guards.AtArgument | guards.AtWaiting},
 		bounds: []int{0, 0, 1, 2}, bounded: 2, families: 3, scopes: 1, all: 1,
+	}
+	// resuming objects are crowded, and have bodies that suspend.
+	resuming = mix{
+		operations: 3, arrive: 8, next: 2, drain: 3, complete: 2, withdraw: 1, decline: 1, begin: 1, end: 1, walk: 1, close: 1,
+		requeue: 5, noThread: 1, failed: 1, hold: 1, resumes: 3, lapse: 2,
+		looks:  []guards.Looks{guards.AtState, guards.AtArgument, guards.AtArgument, guards.AtArgument},
+		bounds: []int{0, 0, 1, 2}, bounded: 3, families: 3, scopes: 1, all: 1,
 	}
 	// related operations are families, mostly, that some declare to open.
 	related = mix{
@@ -205,6 +214,7 @@ func (w *world) step() {
 		{w.mix.failed, w.fail},
 		{w.mix.hold, w.hold},
 		{w.mix.release, w.release},
+		{w.mix.lapse, w.lapse},
 	}
 	total := 0
 	for _, in := range inputs {
@@ -226,6 +236,9 @@ func (w *world) newCall() *call {
 	c := &call{
 		op: w.src.choose(len(w.conds), "operation"), arg: w.src.choose(3, "argument"), key: w.src.choose(keys, "key"),
 		rank: int64(w.src.choose(3, "rank")), try: w.src.choose(4, "try") == 3, patient: w.src.choose(4, "patient") > 0,
+	}
+	if w.rules.Operations[c.op].Resumes { // to which nothing arrives
+		c.op = 0
 	}
 	// Records are pooled: a request that is done is used again.
 	if len(w.ended) > 0 && w.src.choose(2, "again") == 1 {
@@ -523,8 +536,13 @@ func (w *world) requeue() {
 	keep := (!counts || w.rules.AllCompatible) && w.src.choose(2, "keep") == 1
 	c := w.one(func(c *call) bool { return c.request.State() == mailbox.StateRunning })
 	switch {
+	case c == nil && w.rules.Operations[op].Resumes:
+		return
 	case c != nil:
 		w.input()
+		if w.rules.Operations[op].Resumes {
+			c.try, c.request.Try = false, false
+		}
 		w.body(c, true)
 		w.logf("requeue %s to op %d key %d, keep %v, can have opened %v", w.name(c), op, key, keep, c.opens)
 		w.changed(c.op, false)
@@ -735,6 +753,24 @@ func (w *world) hold() {
 }
 
 // outdate notes that no result of a guard stands any more.
+// lapse has the guard of a request evaluated again, for all that share it.
+func (w *world) lapse() {
+	c := w.one(func(c *call) bool {
+		return w.rules.Operations[c.op].Looks&guards.AtArgument != 0 && !w.rules.Operations[c.op].HeadOfLine
+	})
+	if c == nil {
+		return
+	}
+	w.logf("lapse %s", w.name(c))
+	if c.request.Waits() {
+		w.input()
+		w.ref.lapseOf(c)
+		delete(w.told, line{c.op, c.key})
+		delete(w.toldTo, c)
+	}
+	w.k.LapseOf(c.request)
+}
+
 func (w *world) outdate() {
 	w.version++
 	for l, last := range w.told {

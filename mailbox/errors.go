@@ -30,8 +30,8 @@ func (e *StoppedError) Is(target error) bool { return target == ErrStopped }
 // Unwrap returns why the object stopped.
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
-// StateLostError is why a transaction has been rolled back: an object that it held was stopped or restarted. What it
-// had done there was undone before.
+// StateLostError is why a transaction has been rolled back, or a suspended body does not go on: its object was stopped or
+// restarted. What the transaction had done there was undone before; what the body had done was lost with the state.
 type StateLostError struct {
 	Object string
 	What   string // has happened: it was "stopped", or "restarted"
@@ -39,7 +39,7 @@ type StateLostError struct {
 
 // Error implements error.
 func (e *StateLostError) Error() string {
-	return fmt.Sprintf("sluice: %s was %s while a transaction held it", e.Object, e.What)
+	return fmt.Sprintf("sluice: %s was %s, and its state is lost", e.Object, e.What)
 }
 
 // WaitError fails a request of a transaction whose context has ended while it waited. It has left its queue

@@ -3,8 +3,8 @@ package mailbox
 import "slices"
 
 // Bound limits how many requests wait, admitted and in the entry queue. It never turns
-// away one that can start at once, nor a Try, which is not among those that are
-// counted: it waits for its decision only. The zero Bound sets no limit.
+// away one that can start at once, nor a Try, which waits for its decision only, nor the rest of a body that
+// has suspended: these two are not among those that are counted. The zero Bound sets no limit.
 type Bound struct {
 	Max      int
 	Overflow Overflow
@@ -35,10 +35,15 @@ func (b Bound) exceeded(n int) bool { return b.Overflow != Unbounded && n > b.Ma
 
 // queued returns how many requests are admitted and in the entry queue, as far as bounds
 // concern them.
-func (q *queue) queued() int { return q.length.all() - q.overflowing - q.tries }
+func (q *queue) queued() int {
+	if q.resumes {
+		return 0
+	}
+	return q.length.all() - q.overflowing - q.tries
+}
 
 // queued is queue.queued for all operations together.
-func (s *Scheduler) queued() int { return s.total - s.tries }
+func (s *Scheduler) queued() int { return s.total - s.tries - s.resumes }
 
 // countTry counts n more requests that no bound concerns, if r is one.
 func (s *Scheduler) countTry(q *queue, r *Request, n int) {
@@ -86,7 +91,7 @@ func (s *Scheduler) allBlocked() bool {
 	for op := range s.queues {
 		q := &s.queues[op]
 		switch {
-		case q.queued()+q.tries == 0:
+		case q.length.all()-q.overflowing == 0:
 		case !q.scoped:
 			if !s.barred(q) {
 				return false
@@ -123,7 +128,7 @@ func (s *Scheduler) overflow() (changed bool) {
 // extreme returns the oldest or the newest of queued.
 func (s *Scheduler) extreme(queues []queue, oldest bool) (r *Request) {
 	consider := func(w *Request) {
-		for w != nil && (w.Try || w.Op < queues[0].op || w.Op >= queues[0].op+len(queues)) {
+		for w != nil && (w.Try || s.queues[w.Op].resumes || w.Op < queues[0].op || w.Op >= queues[0].op+len(queues)) {
 			w = w.beyond(oldest)
 		}
 		if w != nil && (r == nil || w.seq < r.seq == oldest) {

@@ -35,6 +35,7 @@ func TestConflictsByArgumentDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, d
 func TestOvertakingDecidesAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(overtaking)) }
 
 // The same if queues are bounded.
+func TestRestsOfBodiesAreUnbounded(t *testing.T)        { rapid.Check(t, drive(resuming)) }
 func TestBoundedQueuesDecideAsTheRulesSay(t *testing.T) { rapid.Check(t, drive(crowded)) }
 
 // The same if both.
@@ -98,7 +99,7 @@ func FuzzScheduler(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &bytes{data}
-		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight, overtaking, plain, transacting, transactingTight}
+		mixes := []mix{everyday, judging, crowded, related, lying, bypassing, walking, narrow, tight, overtaking, plain, transacting, transactingTight, resuming}
 		w := newWorld(t, src, mixes[src.choose(len(mixes), "mix")])
 		for len(src.left) > 0 {
 			w.step()

@@ -35,6 +35,7 @@ type queue struct {
 	sorted  bool       // by a tree: a family, or requests that a policy orders
 	changes bool       // it changes the state
 	counts  bool       // the guard looks at waiting counts
+	resumes bool       // its requests are the rests of bodies: see Operation.Resumes
 	// together says that the requests of the operation start by one decision: they change
 	// nothing and run beside each other.
 	together bool
@@ -306,6 +307,13 @@ func (s *Scheduler) visit(q *queue, f func(r *Request) bool) {
 	}
 }
 
+// unsee notes that the guard of r, which is a line by itself in the pool, is to be evaluated.
+func (p *pool) unsee(q *queue, r *Request) {
+	if q.each && (p.unseen == nil || r.seq < p.unseen.seq) {
+		p.unseen = r
+	}
+}
+
 // lineUp puts r, which is in the list of the pool, into the order of consideration. If the
 // policy fails, so has r.
 func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
@@ -331,9 +339,7 @@ func (s *Scheduler) lineUp(q *queue, p *pool, r *Request) {
 		s.insert(t, r, no, before)
 		return
 	}
-	if q.each && (p.unseen == nil || r.seq < p.unseen.seq) {
-		p.unseen = r
-	}
+	p.unsee(q, r)
 }
 
 // insert puts r into a tree. If the policy fails it reports false, and r has failed.

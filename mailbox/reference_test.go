@@ -318,7 +318,7 @@ func (s *reference) admitAgain(c *call, keep bool) {
 		return
 	}
 	s.enter(c)
-	if s.full(c.op) != nil && slices.Contains(s.inside, c) {
+	if !s.op(c).Resumes && s.full(c.op) != nil && slices.Contains(s.inside, c) {
 		s.extras = append(s.extras, c)
 	}
 }
@@ -1335,12 +1335,19 @@ func (s *reference) close(err error) {
 	}
 }
 
+// lapseOf forgets what the guard of c has said.
+func (s *reference) lapseOf(c *call) {
+	s.settled = false
+	c.knownFalse = false
+	delete(s.knownFalse, s.line(c))
+}
+
 // Bounds.
 
 // queued returns those inside and at the gate, in order of arrival, as far as bounds
-// concern them: a try is not among them.
+// concern them: a try is not among them, nor the rest of a body.
 func (s *reference) queued() []*call {
-	all := slices.DeleteFunc(slices.Concat(s.inside, s.gate), func(c *call) bool { return c.try })
+	all := slices.DeleteFunc(slices.Concat(s.inside, s.gate), func(c *call) bool { return c.try || s.op(c).Resumes })
 	slices.SortFunc(all, byPlace)
 	return all
 }

@@ -37,6 +37,9 @@ type Operation struct {
 	Opens []int
 	// Bound is on the waiting requests of the operation.
 	Bound Bound
+	// Resumes says that its requests are the rests of bodies that have suspended: they have started before, so that no bound
+	// concerns them.
+	Resumes bool
 }
 
 // Rules are the operations of an object, what conflicts with what, and the order

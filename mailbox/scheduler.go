@@ -67,6 +67,7 @@ type Scheduler struct {
 
 	overflowing int        // requests in the overflow queue
 	tries       int        // requests in the entry queue that are never admitted to wait, so that no bound concerns them
+	resumes     int        // admitted requests that no bound concerns: see Operation.Resumes
 	retries     []*Request // in the entry queue: a Try each that has been requeued
 	extras      []*Request // admitted beyond a bound until the scheduler is quiescent: they have been requeued
 	trying      *Request   // being decided: a Try, or one in the overflow queue
@@ -120,7 +121,7 @@ func New(rules *Rules, object Object) *Scheduler {
 		q.family, q.shared, q.own = o.Family, !o.Family && !argument, !o.Family && argument
 		q.headed, q.each = q.own && o.HeadOfLine, q.own && !o.HeadOfLine
 		q.one, q.sorted = !q.family && !q.each, q.family || within
-		q.changes, q.counts = o.Kind != Function, o.Looks&guards.AtWaiting != 0
+		q.changes, q.counts, q.resumes = o.Kind != Function, o.Looks&guards.AtWaiting != 0, o.Resumes
 		q.together = !q.changes && !q.row.Has(op)
 		if q.family {
 			q.members = map[any]*line{}
@@ -221,6 +222,9 @@ func (s *Scheduler) enter(r *Request, longer uint64) {
 	}
 	q.length.Add(longer)
 	q.joined.Add(1)
+	if q.resumes {
+		s.resumes++
+	}
 	s.counting++
 	s.entered = max(s.entered, r.seq)
 	if r.bypassed > 0 {
@@ -302,7 +306,7 @@ func (s *Scheduler) Enter(r *Request, keep bool) {
 		return
 	}
 	s.enter(r, one|isAdmitted)
-	if s.bounded && r.state == StateAdmitted {
+	if s.bounded && r.state == StateAdmitted && !q.resumes {
 		if _, _, full := s.full(q, 0); full {
 			r.marks |= extra
 			s.extras = append(s.extras, r)
@@ -489,6 +493,26 @@ func (s *Scheduler) Lapse() {
 	s.outdateAll()
 }
 
+// LapseOf is Lapse for the guard of one request, which looks at its argument, and for those of a family with its key. If
+// the request does not wait nothing is changed.
+func (s *Scheduler) LapseOf(r *Request) {
+	if !r.Waits() {
+		return
+	}
+	s.step++
+	s.log(Lapsed, r.Op, r, "")
+	q := &s.queues[r.Op]
+	a := q.resultOf(r)
+	a.stamp = 0
+	noted(q, r, a)
+	switch r.state {
+	case StateAdmitted:
+		q.in.unsee(q, r)
+	case StateOverflow:
+		q.out.unsee(q, r)
+	}
+}
+
 func (s *Scheduler) outdateAll() {
 	s.version++
 	for _, family := range s.kept {
@@ -565,6 +589,9 @@ func (s *Scheduler) takeAdmitted(q *queue, r *Request) {
 	s.passCursors(r)
 	if s.counted > 0 {
 		s.left(q, r)
+	}
+	if q.resumes {
+		s.resumes--
 	}
 	l := &q.line
 	if q.family {

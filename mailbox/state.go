@@ -1,6 +1,10 @@
 package mailbox
 
-import "github.com/sluice-go/sluice/guards"
+import (
+	"iter"
+
+	"github.com/sluice-go/sluice/guards"
+)
 
 // What can be seen of a scheduler. Of a request that waits, see explain.go.
 
@@ -45,6 +49,14 @@ func (s *Scheduler) WaitingAt(op int, key any) int {
 		return l.len()
 	}
 	return 0
+}
+
+// AdmittedTo returns the admitted requests of an operation, in the order of arrival, as long as none comes or goes.
+func (s *Scheduler) AdmittedTo(op int) iter.Seq[*Request] {
+	return func(yield func(*Request) bool) {
+		for r := s.queues[op].in.first; r != nil && yield(r); r = r.next {
+		}
+	}
 }
 
 // Find returns the waiting request with the arrival number, or nil. It looks at

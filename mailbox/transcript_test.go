@@ -185,6 +185,8 @@ func (s *scene) do(t *testing.T, d *datadriven.TestData) {
 		if !s.k.Withdraw(s.call(t, d)) {
 			s.printf("it does not wait\n")
 		}
+	case "lapse":
+		s.k.LapseOf(s.call(t, d))
 	case "begin":
 		s.k.Begin(s.operation(t, d.CmdArgs[0].Key))
 	case "end":
@@ -322,6 +324,8 @@ func (s *scene) object(t *testing.T, d *datadriven.TestData) {
 			}[f[1]]
 		case "family":
 			s.rules.Operations[s.operation(t, f[1])].Family = true
+		case "resumes":
+			s.rules.Operations[s.operation(t, f[1])].Resumes = true
 		case "head-of-line":
 			s.rules.Operations[s.operation(t, f[1])].HeadOfLine = true
 		case "opens":

@@ -141,6 +141,7 @@ func (w *world) drawRules() {
 					o.Family = true
 					families = append(families, i)
 				}
+				o.Resumes = i > 0 && w.mix.resumes > 0 && !o.HeadOfLine && w.src.choose(4, "resumes") >= 4-w.mix.resumes
 			}
 		}
 		o.Bound = w.drawBound()
