@@ -21,6 +21,7 @@ type adhoc[T any] struct {
 // undeclared are the operations that are not declared.
 type undeclared[T any] struct {
 	do, view, until *Operation[T, adhoc[T], None]
+	rests           []*operation[T] // see Suspends
 }
 
 func newUndeclared[T any](t *Type[T]) (u undeclared[T]) {
@@ -29,6 +30,11 @@ func newUndeclared[T any](t *Type[T]) (u undeclared[T]) {
 	u.view = undeclaredOperation(t, n+1, mailbox.Function, "view")
 	u.until = undeclaredOperation(t, n+2, mailbox.Function, "until")
 	u.do.info.own, u.view.info.own = true, true
+	for _, op := range t.ops {
+		if op.info.suspends {
+			u.rests = append(u.rests, restOperation(t, &op.info, n+3+len(u.rests)))
+		}
+	}
 	return u
 }
 

@@ -46,6 +46,9 @@ func (h *host[T]) evaluateTwice(op int, body engine.Body, ask func() (falsePart 
 	if in, ok := carried[T](body); ok {
 		e.Guard = in.arg.guard.Name()
 	}
+	if rest, ok := body.(*bodyRest); ok {
+		e.Guard = rest.name
+	}
 	before := a.Fingerprint(h.state)
 	falsePart = ask()
 	second := ask()
@@ -71,16 +74,42 @@ func said(falsePart string) string {
 
 // applyAudited runs the body of a function, and finds out whether it changes the state.
 func (c *request) applyAudited(t turn, ctx context.Context) error {
-	a := t.o.config.audit
-	state := t.o.box.Host().(interface{ shown() any }).shown()
-	before := a.Fingerprint(state)
+	w := &watchedFunction{audit: t.o.config.audit, state: t.o.box.Host().(interface{ shown() any }).shown()}
+	w.begin()
+	if t.op.suspends {
+		c.with().watched = w
+	}
 	err := c.apply(t.in, t.o, ctx)
-	if after := a.Fingerprint(state); before != after {
+	if w.end(); w.diff != "" {
 		c.keep(nil)
-		return a.found(&ImpureError{Object: t.o.Name(), Operation: t.op.name,
-			Problem: "a function changed the state", Diff: a.diff(before, after)})
+		return w.found(&ImpureError{Object: t.o.Name(), Operation: t.op.name,
+			Problem: "a function changed the state", Diff: w.diff})
 	}
 	return err
+}
+
+// watchedFunction is a function that runs, and is watched for changes of the state. While it is suspended others may change that.
+type watchedFunction struct {
+	*audit
+	state  any
+	before string // the fingerprint of the state when it began, or went on
+	diff   string // what it has changed
+}
+
+func (w *watchedFunction) begin() {
+	if w != nil {
+		w.before = w.Fingerprint(w.state)
+	}
+}
+
+// end says that the function has returned or is about to suspend.
+func (w *watchedFunction) end() {
+	if w == nil {
+		return
+	}
+	if after := w.Fingerprint(w.state); after != w.before && w.diff == "" {
+		w.diff = w.audit.diff(w.before, after)
+	}
 }
 
 // shown returns a pointer to the state.

@@ -518,7 +518,7 @@ func (op *operationInfo) guardCaught(o *objectHeader, value any) error {
 	if value == nil {
 		value = goexit // for what hears of it otherwise than by a result
 	}
-	err := o.guardError(op.index, value, debug.Stack())
+	err := o.guardError(op.index, nil, value, debug.Stack())
 	o.failed(op.name, 0, err)
 	return err
 }

@@ -66,7 +66,13 @@ func (t *Type[T]) conflicts(table *guards.Table) guards.Table {
 	for _, op := range all[own.Len():] {
 		hidden = append(hidden, op.name)
 	}
-	return own.Grown(hidden, func(i, j int) bool { return !all[i].reads() || !all[j].reads() })
+	grown := own.Grown(hidden, func(i, j int) bool { return !all[i].reads() || !all[j].reads() })
+	var rests []string
+	var of []int
+	for _, rest := range t.hidden.rests {
+		rests, of = append(rests, rest.info.name), append(of, t.byName[rest.info.restOf].info.index)
+	}
+	return grown.Alike(rests, of)
 }
 
 // footprint returns what an invocation takes up of the scopes of the object's

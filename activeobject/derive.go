@@ -128,7 +128,7 @@ func (op *Operation[T, A, R]) OverrideCtx(body BodyCtx[T, A, R]) *Operation[T, A
 func (op *Operation[T, A, R]) override(leaf func(*T, A) (R, error), blocks func(*T, context.Context, A) (R, error)) {
 	defer op.info.overriding(op.inherited != nil, leaf != nil || blocks != nil)()
 	op.leaf, op.blocks, op.undo = leaf, blocks, nil
-	op.info.undoes, op.info.copied = false, false
+	op.info.undoes, op.info.copied, op.info.suspends = false, false, false
 }
 
 // overriding locks the type for a change of the operation's body, as declaring does. It panics
@@ -313,7 +313,7 @@ func (op *operationInfo) copy(from *operationInfo) {
 		index: from.index, name: from.name, kind: from.kind, guard: from.guard, looks: from.looks,
 		argument: from.argument, result: from.result, changed: from.changed, leafed: from.leafed,
 		family: from.family, keyed: from.keyed, opens: slices.Clip(from.opens),
-		headOfLine: from.headOfLine, own: from.own, bound: from.bound, undoes: from.undoes,
+		headOfLine: from.headOfLine, own: from.own, bound: from.bound, undoes: from.undoes, suspends: from.suspends,
 	}
 }
 

@@ -41,6 +41,7 @@
 //	At, Proxy            an operation at an object, as a value for code that does not know the object
 //	To, OperationAt      the same at a PID; ActorAt at an actor that is no object
 //	Requeue, RequeueTo   in a body: the request waits once more, for any operation
+//	SuspendUntil         in a body that Suspends: it waits in the middle, for a condition; SuspendFor, for a future
 //	Object.Do, View      a func instead of a declared operation; DoWhen, Until
 //	EntryFamily          an entry for each key
 //	Derive               a type with another one's operations, and stronger guards

@@ -79,12 +79,12 @@ func (h *host[T]) AskRequest(r *mailbox.Request) (falsePart string, err error) {
 // from leaving the object locked.
 func (h *host[T]) guardFailed(op int, r *mailbox.Request, value any, stack []byte) error {
 	if value == nil {
-		err := h.guardError(op, goexit, stack)
+		err := h.guardError(op, r, goexit, stack)
 		h.failedEvaluating(op, r, err)
 		h.box.GuardExited(op, r, err)
 		return nil
 	}
-	err := h.guardError(op, value, stack)
+	err := h.guardError(op, r, value, stack)
 	h.failedEvaluating(op, r, err)
 	return err
 }
@@ -92,9 +92,16 @@ func (h *host[T]) guardFailed(op int, r *mailbox.Request, value any, stack []byt
 // goexit is the value of a failure that is not a panic.
 const goexit = "it ended its goroutine (runtime.Goexit)"
 
-func (o *objectHeader) guardError(op int, value any, stack []byte) error {
+// guardError returns the error of a guard: that of the operation, or of r, if that is not nil.
+func (o *objectHeader) guardError(op int, r *mailbox.Request, value any, stack []byte) error {
 	d := o.config.rule(op)
-	return &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: stack}
+	err := &mailbox.GuardError{Object: o.Name(), Operation: d.Name, Guard: d.Guard, Value: value, Stack: stack}
+	if r != nil {
+		if rest, ok := r.Record.(*engine.Request).Body.(*bodyRest); ok {
+			err.Guard = rest.name
+		}
+	}
+	return err
 }
 
 // Open implements engine.Host.

@@ -126,11 +126,11 @@ func TestNothingOfAnOperationIsForgottenByDerivation(t *testing.T) {
 		"parts": own, "undo": applied,
 
 		// Of what is known whatever the types.
-		"idle": sealed, "unasked": sealed, "alone": sealed, "mark": sealed, "index": sealed, "leafed": sealed,
+		"idle": sealed, "unasked": sealed, "alone": sealed, "mark": sealed, "index": sealed, "leafed": sealed, "restOf": sealed,
 		"self": remade, "prototype": remade, "resultPtr": remade, "pools": remade,
 		"handedTo": own,
 		"name":     carried, "kind": carried, "guard": sealed, "looks": sealed, "changed": carried, "argument": carried, "result": carried,
-		"family": carried, "keyed": carried, "opens": carried, "headOfLine": carried, "own": carried, "bound": carried, "undoes": carried, "copied": carried,
+		"family": carried, "keyed": carried, "opens": carried, "headOfLine": carried, "own": carried, "bound": carried, "undoes": carried, "suspends": carried, "copied": carried,
 	}
 	got := map[string]string{}
 	for _, typ := range []reflect.Type{reflect.TypeFor[Operation[int, int, int]](), reflect.TypeFor[operation[int]](), reflect.TypeFor[operationInfo]()} {

@@ -35,7 +35,7 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 // says; so it is quoted from the examples, word by word.
 func TestTheSnippetsThatTheReadmeRefersToAreOfExamples(t *testing.T) {
 	var examples strings.Builder
-	for _, file := range []string{"example_test.go", "example_calling_test.go", "../actor/example_test.go"} {
+	for _, file := range []string{"example_test.go", "example_calling_test.go", "example_suspend_test.go", "../actor/example_test.go"} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		examples.WriteString(flush(string(text)))

@@ -29,8 +29,9 @@ type request struct {
 
 // optional is what few requests have.
 type optional struct {
-	filtered       *filtered // what it has passed of interceptors
-	requestMessage           // the message that it came by
+	filtered       *filtered        // what it has passed of interceptors
+	watched        *watchedFunction // a function that may suspend and is watched
+	requestMessage                  // the message that it came by
 }
 
 // record is a request with what is of its types.
@@ -55,6 +56,14 @@ func (c *request) filtered() *filtered {
 		return nil
 	}
 	return c.optional.filtered
+}
+
+// watched returns the function that runs for the request, if it may suspend and is watched; or nil.
+func (c *request) watched() *watchedFunction {
+	if c.optional == nil {
+		return nil
+	}
+	return c.optional.watched
 }
 
 // message returns the message that the request came by.
@@ -230,13 +239,23 @@ type turn struct {
 func (c *request) current() turn { return turn{c.in, c.in.info(), c.o} }
 
 // run runs a body of the request, in an object, and keeps its result; unless that asks for a
-// requeue.
+// requeue, or suspends.
 func (c *request) run(in typed, o *objectHeader, ctx context.Context) {
+	if in.info().suspends {
+		c.pooled = false // what ends a suspension may act late
+		c.pending.Request.RunApart(o.config.system.Workers(), func(a *engine.Apart) { c.runOn(a, in, o, ctx) })
+		return
+	}
+	c.runOn(nil, in, o, ctx)
+}
+
+// runOn is run on the goroutine of a, or, if that is nil, on the calling one.
+func (c *request) runOn(a *engine.Apart, in typed, o *objectHeader, ctx context.Context) {
 	c.begun = true
 	returned, value, stack := false, any(nil), []byte(nil)
 	defer func() {
 		if !returned {
-			c.escaped(in.info(), o, engine.Panicked(value), stack)
+			c.escaped(a, in.info(), o, engine.Panicked(value), stack)
 		}
 	}()
 	defer func() {
@@ -278,14 +297,24 @@ func (c *request) goesOn(err *error, o *objectHeader) bool {
 
 // escaped cleans up after a body that panicked, or, if there is no value, left
 // through runtime.Goexit.
-func (c *request) escaped(op *operationInfo, o *objectHeader, value any, stack []byte) {
+func (c *request) escaped(a *engine.Apart, op *operationInfo, o *objectHeader, value any, stack []byte) {
+	if a != nil && a.Lost() { // the request has ended, and its record is not ours
+		if value != nil {
+			o.report(op.name, 0, &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: stack})
+		}
+		return
+	}
 	r := &c.pending.Request
 	r.Left()
 	if value == nil {
 		err := &mailbox.ExitError{Object: o.Name(), Operation: op.name}
 		c.doomed(err)
 		o.failed(op.name, r.Arrival(), err)
-		r.Exit()
+		if a != nil {
+			c.Fail(err) // the thread of the turn goes on
+		} else {
+			r.Exit()
+		}
 		return
 	}
 	err := &mailbox.PanicError{Object: o.Name(), Operation: op.name, Value: value, Stack: stack}

@@ -48,6 +48,7 @@ type typeInfo struct {
 	mu     sync.Mutex
 	sealed bool             // the declaration has ended
 	all    []*operationInfo // the operations, from then on
+	rests  map[int]int      // of the operations whose bodies may suspend: the number of that of the rest
 
 	transactions
 }
@@ -86,11 +87,13 @@ type operationInfo struct {
 	changed   bool         // the body may change the state
 	leafed    bool         // the body neither blocks nor calls others
 
+	restOf     string   // of the rests of bodies that suspend: the operation whose bodies these are
 	family     bool     // of entries, or hidden; the key is in forms
 	keyed      bool     // the key is computed before the object is taken
 	opens      []string // what families it can open some keys of; which ones, is in forms
 	headOfLine bool
 	own        bool // a leaf that runs on its own caller's goroutine only
+	suspends   bool // its body may suspend: see Operation.Suspends
 	undoes     bool // it can be undone: see Operation.Undo
 	copied     bool // it is inherited from a type with Copies
 	bound      mailbox.Bound
@@ -262,6 +265,11 @@ func (t *Type[T]) seal() {
 		declared = append(declared, op.info.rule())
 		names = append(names, op.info.name)
 	}
+	for _, rest := range t.hidden.rests {
+		declared = append(declared, rest.info.rule())
+		declared[rest.info.index].Opens = declared[t.byName[rest.info.restOf].info.index].Opens
+		names = append(names, rest.info.name)
+	}
 	conflicts := guards.NewExclusive(names...)
 	if t.transactional { // bodies run one at a time anyway; several transactions may have called functions
 		conflicts = guards.Where(names, func(i, j int) bool {
@@ -277,6 +285,7 @@ func (op *operationInfo) rule() mailbox.Operation {
 		Name: op.name, Kind: op.kind, Guard: op.guard, Looks: op.looks,
 		Family: op.family, Bound: op.bound,
 		HeadOfLine: op.headOfLine && op.looks&guards.AtArgument != 0, // all others are that anyway
+		Resumes:    op.restOf != "",
 	}
 }
 
@@ -289,8 +298,11 @@ func (t *Type[T]) op(i int) *operation[T] {
 		return &t.hidden.do.operation
 	case i == 1:
 		return &t.hidden.view.operation
+	case i == 2:
+		return &t.hidden.until.operation
+	default:
+		return t.hidden.rests[i-3]
 	}
-	return &t.hidden.until.operation
 }
 
 // bind connects the Queues and the Clock in the state of an object of type k, which is t or

@@ -165,3 +165,11 @@ func follow(source error, do func(*engine.Turn)) *engine.Continuation {
 	do(nil)
 	return nil
 }
+
+// Behind returns what the future waits for; nil if its result is there from the start. It is for packages of Sluice.
+func Behind[R any](f Future[R]) engine.Awaited {
+	if f.resultAt == nil {
+		return nil
+	}
+	return sourceOf(f.err)
+}

@@ -6,7 +6,7 @@ import (
 )
 
 // A mailbox is the wait point of all requests of its object, and of the object's end; but if the object
-// is parallel, or takes part in transactions, each request is its own.
+// is parallel, takes part in transactions, or has bodies that suspend, each request is its own.
 var (
 	_ waitgraph.Point = (*Mailbox)(nil)
 	_ waitgraph.Point = (*Request)(nil)
@@ -43,8 +43,16 @@ func (m *Mailbox) running(nodes []*waitgraph.Node) (_ []*waitgraph.Node, childre
 	return nodes, children
 }
 
-// appendTo appends the node of the body, if there is such a body, and it has a node.
+// appendTo appends the node of the body, if there is such a body, it has a node, and it is inside of its object.
 func (f *Frame) appendTo(nodes []*waitgraph.Node) []*waitgraph.Node {
+	if f == nil || f.away.Load() {
+		return nodes
+	}
+	return f.inAnyCase(nodes)
+}
+
+// inAnyCase is appendTo, also for a body that has suspended: it is in the way of its own request only.
+func (f *Frame) inAnyCase(nodes []*waitgraph.Node) []*waitgraph.Node {
 	if f == nil || f.node == nil {
 		return nodes
 	}
@@ -59,15 +67,18 @@ func (m *Mailbox) Via(body waitgraph.Body) string {
 	return "the restart of " + m.host.Name()
 }
 
-// Blockers implements waitgraph.Point for a request at a parallel object, or at one that takes part in
-// transactions. They are its own body, if that runs; else the bodies that run and conflict with it, or
+// Blockers implements waitgraph.Point for a request at an object where each request is its own wait point. They are its own body, if that runs; else the bodies that run and conflict with it, or
 // with a request that goes before it, and the transactions that they belong to; and all that run, if the
-// object is suspended. Where one body runs at a time, that body is in the way of all requests.
+// object is suspended. Where one body runs at a time, that body is in the way of all requests. A body that has
+// suspended until it has a result is in the way of its own request.
 //
 // A request may also wait for its guard alone, which any request may open; or for a thread, of
 // which all may be in use for good under a hard limit. Then there are no blockers.
 func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 	m := r.lock()
+	if rest := r.rest(); rest != nil && rest.awaits() {
+		nodes = r.frame.inAnyCase(nodes)
+	}
 	switch {
 	case m.suspended() != nil && r.Waits():
 		m.mu.Unlock()
@@ -84,7 +95,7 @@ func (r *Request) Blockers(nodes []*waitgraph.Node) []*waitgraph.Node {
 			}
 		}
 	case r.State() == mailbox.StateRunning:
-		nodes = r.frame.appendTo(nodes)
+		nodes = r.frame.inAnyCase(nodes)
 	}
 	m.mu.Unlock()
 	return nodes
@@ -121,6 +132,6 @@ func (r *Request) Point() waitgraph.Point {
 }
 
 // ownPoints reports whether each request of the object is its own wait point, as different bodies block them.
-func (m *Mailbox) ownPoints() bool { return m.config.Parallel != nil || m.config.Rules.Transactional }
+func (m *Mailbox) ownPoints() bool { return m.config.distinct }
 
 func (r *Request) goal() waitgraph.Goal { return r }

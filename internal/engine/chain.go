@@ -19,6 +19,8 @@ type Frame struct {
 	op     int32
 	tx     *Transaction    // that the body runs on behalf of, or nil; see Frame.root
 	over   atomic.Bool     // the body has returned
+	away   atomic.Bool     // it has suspended, and so is not inside of the object
+	apart  *Apart          // of a body that may suspend; or nil
 	tame   bool            // the context that it is made from is tame: see Tame
 	parked bool            // its thread is idle meanwhile, and not counted: see Parallel; guarded by mu of the box
 	idles  bool            // waits for which threads are idle are counted here, or further out; guarded by graph
@@ -103,7 +105,7 @@ func ChainOf(ctx context.Context) *Frame {
 // within returns the link of the chain that is inside the object, or nil.
 func (f *Frame) within(box *Mailbox) *Frame {
 	for ; f != nil && !f.over.Load(); f = f.parent {
-		if f.box == box {
+		if f.box == box && !f.away.Load() {
 			return f
 		}
 	}

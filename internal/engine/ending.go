@@ -47,7 +47,7 @@ func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{}
 }
 
 // cancel implements canceler.
-func (e *ending) cancel() bool { return true }
+func (e *ending) cancel(error) bool { return true }
 
 // abort implements canceler.
 func (e *ending) abort(err error) { e.aborted <- err }

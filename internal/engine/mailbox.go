@@ -117,7 +117,9 @@ type Config struct {
 	shared  []word.Counter // per operation: its counter, if the object is parallel
 	counts  bool           // some operation has one
 	nowhere *Mailbox       // the box of requests that have ended and been released
-	idles   bool           // while a body waits its thread is lent, or does not count for the limit
+	// distinct says that what runs is in the way of some requests and not of others.
+	distinct bool
+	idles    bool // while a body waits its thread is lent, or does not count for the limit
 }
 
 // Dispatcher lends threads to objects.
@@ -177,6 +179,7 @@ func (c *Config) Prepare(plain func(op int) bool) *Config {
 	_, lent := c.Dispatcher.(lender)
 	c.idles = lent || c.Parallel != nil && (c.Parallel.Threads != nil || c.Parallel.Limit > 0 && !c.Parallel.Hard)
 	c.bounded = c.Rules.Bound.Overflow != mailbox.Unbounded
+	c.distinct = c.Parallel != nil || c.Rules.Transactional || slices.ContainsFunc(c.Rules.Operations, func(o mailbox.Operation) bool { return o.Resumes })
 	c.noted = c.Rank != nil || c.Views || c.Patience > 0 || c.Rules.Reentrant
 	c.nowhere = &Mailbox{config: &Config{Rules: c.Rules, Workers: c.Workers}, host: nowhere{}} // without Parallel, whose threads may belong to one object
 	n := len(c.Rules.Operations)
@@ -565,7 +568,7 @@ func (m *Mailbox) next(may func(*mailbox.Request) bool) (r *Request, err error) 
 			m.holdIfFailed()
 		}
 		if next == nil {
-			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Retains() && !k.Held() && !m.threadExpected() {
+			if c := m.closed; c != nil && c.draining && !k.Runs() && !k.Retains() && !k.Held() && !m.threadExpected() && !m.expects() {
 				c.draining = false
 				k.Close(c.err)
 				continue

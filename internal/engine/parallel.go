@@ -296,7 +296,7 @@ func (f *Frame) park() {
 	parallel := m.config.Parallel
 	if l, ok := m.config.Dispatcher.(lender); ok {
 		m.mu.Lock()
-		parks := !f.parked && !f.over.Load()
+		parks := !f.parked && !f.over.Load() && !f.away.Load()
 		f.parked = f.parked || parks
 		m.mu.Unlock()
 		if parks {
@@ -305,7 +305,7 @@ func (f *Frame) park() {
 		return
 	}
 	m.mu.Lock()
-	if f.parked || f.over.Load() {
+	if f.parked || f.over.Load() || f.away.Load() {
 		m.mu.Unlock()
 		return
 	}

@@ -98,7 +98,8 @@ const (
 type rare struct {
 	sel   *Selection         // the selection that the request belongs to
 	view  *mailbox.Candidate // the request as its policy sees it, if Config.Views
-	hop   *Hop               // the requeue that its body has asked for as it returned
+	hop   *Hop               // the requeue that its body has asked for as it returned, or suspended
+	rest  *Rest              // of its body, which has suspended; guarded by mu, and kept until the next turn
 	trail *trail             // its history, if it has been requeued
 	kept  *trail             // the same, or that of an earlier request with this record
 	// thread is reserved for the request, at a parallel object; guarded by mu.

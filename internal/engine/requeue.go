@@ -34,10 +34,11 @@ type Hop struct {
 	// worker. The request goes on with the context that it returns, which is tame; or it
 	// fails, with the error, having left, but not arrived. It must not panic.
 	Admit func(r *Request) (context.Context, error)
-	// Board is called, with the Body, before the request waits.
+	// Board is called, with the Body, before the request waits, unless it is nil.
 	Board func(body Body, r *Request, box *Mailbox)
 
 	withdrawn error // of a withdrawal during Admit; guarded by mu of the box that the request leaves
+	rest      *Rest // that the Hop is part of; or nil
 }
 
 // Ran says which bodies have run for r before the one that hands it in.
@@ -91,15 +92,22 @@ func (r *Request) Requeue(h *Hop) { r.special().hop = h }
 // board applies h to r, which is about to be handed in at box. The caller holds the mu of the box
 // that r is in, or no other goroutine knows of r.
 func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
-	r.track().ran.Add(r.box.Load(), r.Op)
-	r.rare.hop = nil
-	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, nil
+	m, frame := r.box.Load(), (*Frame)(nil)
+	if t := r.track(); !m.config.Rules.Operations[r.Op].Resumes { // else the body has been added
+		t.ran.Add(m, r.Op)
+	}
+	if r.rare.hop, r.rare.rest = nil, h.rest; h.rest != nil {
+		frame, r.Try = r.frame, false // the body has begun
+	}
+	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, frame
 	// A Try stays one. If the queue is full r is refused: it does not wait in an overflow queue.
 	r.Op, r.Key, r.Claim, r.Patient = h.Op, h.Key, h.Claim, false
-	if !h.Keep {
+	if !h.Keep || h.rest != nil {
 		r.since = now
 	}
-	h.Board(h.Body, r, box)
+	if h.Board != nil {
+		h.Board(h.Body, r, box)
+	}
 }
 
 // requeue admits r, whose body has returned and asks for h, again at the object that it is in. It

@@ -120,13 +120,13 @@ func (s *Selection) cancel() bool {
 
 // cancel implements canceler: it cancels the selection. A winner is canceled too unless it has
 // started: it waits if it has been requeued, and remains the winner.
-func (c *choice) cancel() bool {
+func (c *choice) cancel(err error) bool {
 	s := c.of
 	if s.cancel() {
 		return true
 	}
 	w := s.winner.Load()
-	return w != noWinner && w.cancel()
+	return w != noWinner && w.cancel(err)
 }
 
 // abort implements canceler.

@@ -149,6 +149,7 @@ func (m *Mailbox) Renew(put func()) bool {
 		return false
 	}
 	m.restarts()
+	m.forsakeRests()
 	if c := m.closed; m.suspended() != s || c != nil && !c.draining { // while mu was released
 		return false
 	}

@@ -355,7 +355,7 @@ type resting struct {
 }
 
 // cancel implements canceler.
-func (r *resting) cancel() bool { return true }
+func (r *resting) cancel(error) bool { return true }
 
 // abort implements canceler.
 func (r *resting) abort(err error) { r.aborted <- err }
@@ -660,7 +660,7 @@ func (t *Transaction) sacrifices(circle []waitgraph.Link, err *mailbox.DeadlockE
 		}
 		for _, wait := range slices.Clone(link.Waits.Waits()) {
 			w := wait.Owner.(*waiter)
-			if w.by != nil && !w.by.cancel() {
+			if w.by != nil && !w.by.cancel(err) {
 				continue
 			}
 			w.erase()

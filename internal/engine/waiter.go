@@ -47,15 +47,23 @@ var waiterPool = sync.Pool{New: func() any { return new(waiter) }}
 
 // canceler is a caller that can leave what it waits for, which will not run then.
 type canceler interface {
-	// cancel is called with graph held. It reports false if it is too late.
-	cancel() bool
+	// cancel is called with graph held, with the error that abort is given later. It reports false if it is too late.
+	cancel(err error) bool
 	// abort tells the caller why it has been canceled.
 	abort(err error)
 }
 
 // cancel takes the request of a caller out of its queue. It does so even if the request is
-// committed, which would wait for ever.
-func (r *Request) cancel() bool { return r.lock().remove(r) }
+// committed, which would wait for ever; but if its body has suspended that goes on, with the error.
+func (r *Request) cancel(err error) bool {
+	m := r.lock()
+	if rest := r.rest(); rest != nil {
+		m.mu.Unlock()
+		rest.Wake(err)
+		return false
+	}
+	return m.remove(r)
+}
 
 // abort implements canceler. The caller waits for the token, whatever becomes of its
 // context, since the request is in no queue any more.
@@ -80,7 +88,7 @@ func (f *Frame) enter(goal waitgraph.Goal, by canceler) (*waiter, error) {
 	defer graph.Unlock()
 	w := waiterPool.Get().(*waiter)
 	w.Owner, w.by = w, by
-	if by == nil {
+	if _, suspended := by.(*Rest); suspended || by == nil {
 		w.watch(goal.(Awaited)) // before it is looked where the goal is: see moved
 	}
 	f.draw(w, goal)
@@ -178,7 +186,7 @@ func (w *waiter) breaks(circle []waitgraph.Link, broken *[]*waiter) error {
 			chosen.Doom(err)
 			continue // w may be in another circle
 		}
-		if w.by != nil && !w.by.cancel() {
+		if w.by != nil && !w.by.cancel(err) {
 			return nil
 		}
 		w.erase()
