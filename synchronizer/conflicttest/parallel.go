@@ -65,23 +65,33 @@ func (t *trial[T]) atOnce(first int) (o outcome, ok bool) {
 	var (
 		answers [2]answer
 		entered bool
-		ready   atomic.Int32 // what follows it is in no order
+		ready   atomic.Int32   // what follows it is in no order
+		still   [2]atomic.Bool // which have ended, or are suspended
 		both    sync.WaitGroup
 		second  = 1 - first
 	)
-	start := func(body func()) {
+	start := func(i int, body func()) {
 		both.Go(func() {
 			ready.Add(1)
 			for ready.Load() < 2 {
 				runtime.Gosched()
 			}
+			defer still[i].Store(true)
 			body()
 		})
 	}
-	start(func() { t.requests[first].body(s, &answers[first]) })
-	start(func() {
+	meanwhile := func(i int) func() {
+		return func() { // the other one runs, until it ends or is suspended, too
+			for still[i].Store(true); !still[1-i].Load(); {
+				runtime.Gosched()
+			}
+			still[i].Store(false)
+		}
+	}
+	start(first, func() { t.requests[first].body(s, &answers[first], meanwhile(first)) })
+	start(second, func() {
 		if entered = t.requests[second].open(s); entered {
-			t.requests[second].body(s, &answers[second])
+			t.requests[second].body(s, &answers[second], meanwhile(second))
 		}
 	})
 	both.Wait()

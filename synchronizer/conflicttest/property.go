@@ -113,7 +113,7 @@ func (c *checker[T]) undone(i int) (*finding, error) {
 		if op.Undo == nil {
 			restore = op.Save(s)
 		}
-		a := r.answer(s)
+		a := r.answer(s, nil)
 		result := a.String()
 		switch {
 		case restore != nil:
@@ -154,7 +154,7 @@ func (t *trial[T]) erases(p pair, i int) *finding {
 		return nil
 	}
 	expected := other.run(alone)
-	a := first.answer(s)
+	a := first.answer(s, nil)
 	if !a.returned || a.err != nil || !other.open(s) {
 		return nil
 	}

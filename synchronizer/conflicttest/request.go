@@ -46,32 +46,43 @@ const waits = "waits"
 // goroutine.
 type answer struct {
 	returned bool
+	until    string // what it waits for, if it has suspended and does not go on
 	value    any
 	err      error
 	panicked any
 }
 
-// body runs it on a goroutine of the caller's, which it may end.
-func (r request[T]) body(s *T, a *answer) {
+// body runs it on a goroutine of the caller's, which it may end. Whenever the body suspends, meanwhile is called, if it is not nil;
+// if what the body waits for has not come then, it does not go on.
+func (r request[T]) body(s *T, a *answer, meanwhile func()) {
+	ctx := engine.WithStage(context.Background(), func(name string, holds func() bool) bool {
+		if meanwhile != nil {
+			meanwhile()
+		}
+		if !holds() {
+			a.until = name
+		}
+		return a.until == ""
+	})
 	defer func() {
 		if !a.returned {
 			a.panicked = engine.Panicked(recover())
 		}
 	}()
-	a.value, a.err = r.op.Body(s, context.Background(), r.arg)
+	a.value, a.err = r.op.Body(s, ctx, r.arg)
 	a.returned = true
 }
 
 // run runs the body, whatever it does, and describes its result.
 func (r request[T]) run(s *T) string {
-	a := r.answer(s)
+	a := r.answer(s, nil)
 	return a.String()
 }
 
-// answer runs the body, whatever it does.
-func (r request[T]) answer(s *T) (a answer) {
+// answer runs the body, whatever it does, and meanwhile when it suspends, if that is not nil.
+func (r request[T]) answer(s *T, meanwhile func()) (a answer) {
 	var done sync.WaitGroup
-	done.Go(func() { r.body(s, &a) })
+	done.Go(func() { r.body(s, &a, meanwhile) })
 	done.Wait()
 	return a
 }
@@ -99,6 +110,8 @@ func (a *answer) String() string {
 	switch {
 	case a.panicked != nil:
 		return fmt.Sprintf("panicked: %v", a.panicked)
+	case a.until != "":
+		return fmt.Sprintf("suspended until %q", a.until)
 	case !a.returned:
 		return "ended its goroutine"
 	case a.err != nil:
@@ -137,7 +150,7 @@ func (c *checker[T]) trial(t *rapid.T, p pair) (*trial[T], bool) {
 }
 
 // inOrder runs one request of the two, and then the other. If patient, a request whose guard is
-// false is tried again after the other.
+// false is tried again after the other. While the first is suspended the other one runs.
 func (t *trial[T]) inOrder(first int, patient bool) outcome {
 	s := t.make()
 	o := outcome{results: [2]string{waits, waits}}
@@ -145,10 +158,17 @@ func (t *trial[T]) inOrder(first int, patient bool) outcome {
 	if patient {
 		turns = append(turns, first)
 	}
-	for _, i := range turns {
-		if o.results[i] == waits && t.requests[i].open(s) {
-			o.results[i] = t.requests[i].run(s)
+	running := [2]bool{}
+	var run func(i int)
+	run = func(i int) {
+		if !running[i] && o.results[i] == waits && t.requests[i].open(s) {
+			running[i] = true
+			a := t.requests[i].answer(s, func() { run(1 - i) })
+			o.results[i] = a.String()
 		}
+	}
+	for _, i := range turns {
+		run(i)
 	}
 	o.state = t.fingerprint(s)
 	return o
