@@ -1,0 +1,267 @@
+package coroutine
+
+// worker runs routines, one at a time. It is a task of the scheduler's dispatcher, or lasts for one
+// call of RunNextUnblockedRoutine.
+//
+//	take ──► a routine ──► run ──► settle ──► take …
+//	 └─► a blocker ──► examine: still blocked, or the first of its line
+//
+// It is used by one goroutine at a time. On a goroutine that is not the scheduler's it has coroutines run by one
+// that is, and waits for that (substitute).
+type worker struct {
+	s   *Scheduler
+	own bool // its goroutine is one of the scheduler's: C1
+
+	// What it is about, for the case that a function ends its goroutine.
+	running   *routine
+	again     bool // the running task is to wait again
+	examining *Blocker
+	failure   *BlockerError
+}
+
+// Run implements actor.Task: it runs routines until there are none, or there are too many workers.
+func (w *worker) Run() {
+	s := w.s
+	s.mu.Lock()
+	s.starting--
+	s.mu.Unlock()
+	w.work()
+}
+
+// work runs routines until there are none, or there are too many workers. If a function ends the goroutine,
+// another one of the dispatcher takes its place.
+func (w *worker) work() {
+	s := w.s
+	returned := false
+	defer func() {
+		if !returned {
+			w.leave()
+			s.dispatcher.Dispatch((*replacement)(w))
+		}
+	}()
+	s.mu.Lock()
+	for s.workers <= s.limit {
+		r := w.take()
+		for r != nil {
+			s.release()
+			r = w.run(r, true)
+			s.mu.Lock()
+		}
+		if s.queue.len() == 0 {
+			break
+		}
+	}
+	s.workers--
+	s.release()
+	returned = true
+}
+
+// replacement is a worker whose goroutine has been ended.
+type replacement worker
+
+// Run implements actor.Task.
+func (w *replacement) Run() { (*worker)(w).work() }
+
+// runOne runs one routine by hand.
+func (w *worker) runOne() RunStatus {
+	s := w.s
+	s.mu.Lock()
+	if s.dispatcher == nil {
+		returned := false
+		defer func() {
+			if !returned {
+				w.leave()
+			}
+		}()
+		r := w.take()
+		if r != nil {
+			s.release()
+			w.run(r, false)
+			returned = true
+			return RanOneRoutine
+		}
+		returned = true
+	}
+	defer s.mu.Unlock()
+	if s.live == 0 {
+		return NoRoutines
+	}
+	return SomeRoutinesBlocked
+}
+
+// take returns the next routine that is to run now, or nil if there is none. It is called with mu
+// held, and lets go of it while a condition is evaluated.
+func (w *worker) take() *routine {
+	s := w.s
+	for s.queue.len() > 0 {
+		e := s.queue.pop()
+		r := e.routine
+		switch {
+		case e.blocker != nil:
+			if r = w.examine(e.blocker); r == nil {
+				continue
+			}
+		case r.state.Load() == ended: // it was withdrawn
+			continue
+		}
+		if c := r.co; c != nil && c.next == nil {
+			if err := c.interruption.Load(); err != nil {
+				r.end(*err) // it has never run
+				continue
+			}
+		}
+		r.is(running)
+		s.running++
+		w.running = r
+		return r
+	}
+	return nil
+}
+
+// examine evaluates the condition of a blocker that was in the run queue. If it is not blocked,
+// examine takes the first routine out of its line. It is called with mu held, and lets go of it meanwhile.
+func (w *worker) examine(b *Blocker) *routine {
+	s := w.s
+	b.examination = examined
+	version := b.version.Load() // S2
+	w.examining = b
+	s.release()
+	blocked, failure := b.evaluate(func(f *BlockerError) { w.failure = f })
+	s.mu.Lock()
+	w.examining = nil
+	return b.decide(blocked, failure, version)
+}
+
+// decide does what follows from an evaluation by a worker: it returns the first of the line if the
+// blocker is not blocked. The caller holds mu.
+func (b *Blocker) decide(blocked bool, failure *BlockerError, version uint64) *routine {
+	b.examination = idle
+	switch {
+	case failure != nil:
+		b.endWaits(failure)
+	case b.first == nil: // all have been withdrawn
+	case blocked:
+		if b.version.Load() != version {
+			b.s.examine(b) // S2
+		}
+	default:
+		r := b.first
+		b.remove(r)
+		if b.first != nil {
+			b.s.examine(b) // S2
+		}
+		return r
+	}
+	return nil
+}
+
+// run runs a routine until it waits, yields or ends. If it runs on a goroutine of the scheduler, in place of this one, that may have run
+// others after it (if more is set), and run returns the one that it has taken and left.
+func (w *worker) run(r *routine, more bool) *routine {
+	switch {
+	case r.co == nil:
+		w.again = r.do()
+		if w.own {
+			unlockThread() // C1: a task that has locked its thread has no more use of it
+		}
+	case w.own:
+		r.co.resume()
+	default:
+		return w.substitute(r, more)
+	}
+	w.leave()
+	return nil
+}
+
+// leave notes what has become of what the worker was about.
+func (w *worker) leave() {
+	s := w.s
+	s.mu.Lock()
+	defer s.release()
+	if b := w.examining; b != nil {
+		w.examining = nil
+		b.decide(false, w.failure, 0)
+	}
+	if r := w.running; r != nil {
+		w.running = nil
+		s.running--
+		s.settle(r, w.again)
+		w.again = false
+	}
+}
+
+// settle puts a routine that was running where it belongs. The caller holds mu.
+func (s *Scheduler) settle(r *routine, again bool) {
+	c := r.co
+	if c == nil {
+		switch {
+		case !again:
+			r.end(r.outcome)
+		case s.closed.Load():
+			r.err = ErrClosed
+			s.ready(r)
+		default:
+			r.home.enlist(r, intent{again: true})
+		}
+		return
+	}
+	n := c.intent
+	if n.over {
+		r.end(r.outcome)
+		return
+	}
+	c.intent = intent{}
+	if err := c.interrupted(); err != nil && n.at != nil {
+		r.err = err
+		n.at = nil
+	}
+	if n.at == nil {
+		s.ready(r)
+	} else {
+		n.at.enlist(r, n)
+	}
+}
+
+// substitution is a goroutine of the scheduler that runs coroutines in place of a worker whose goroutine is not
+// the scheduler's. The worker waits for it, so that one of the two runs at a time.
+type substitution struct {
+	worker
+	first *routine
+	more  bool
+	left  chan *routine // what it has taken, and not run
+}
+
+// substitute has a goroutine of the scheduler run a coroutine; and, if more is set, the next routines as long as they are
+// coroutines. It returns the routine that the goroutine has taken after that, if any.
+func (w *worker) substitute(r *routine, more bool) *routine {
+	t := &substitution{worker: worker{s: w.s, own: true, running: w.running}, first: r, more: more, left: make(chan *routine, 1)}
+	w.running = nil
+	w.s.own.Dispatch(t)
+	w.running = <-t.left
+	return w.running
+}
+
+// Run implements actor.Task.
+func (t *substitution) Run() {
+	s, r := t.s, t.first
+	returned := false
+	defer func() {
+		if !returned {
+			t.leave()
+			r = nil
+		}
+		t.left <- r
+	}()
+	for r != nil && r.co != nil {
+		t.run(r, false)
+		if r = nil; !t.more {
+			break
+		}
+		s.mu.Lock()
+		if s.workers <= s.limit {
+			r = t.take()
+		}
+		s.release()
+	}
+	returned = true
+}
