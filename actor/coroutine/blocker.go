@@ -127,7 +127,9 @@ func (b *Blocker) wait(c *Coroutine, call string, again bool) error {
 			return err
 		}
 	}
-	return c.switchOut()
+	c.prepare()
+	c.yield(struct{}{}) // C1, C2
+	return c.cause()
 }
 
 // evaluate evaluates the condition. If that panics, there is a failure. If it ends its

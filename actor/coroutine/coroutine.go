@@ -103,7 +103,7 @@ func (c *Coroutine) interrupt() {
 	c.interruption.Store(&err)
 	s := c.s
 	s.mu.Lock()
-	if c.state.Load() == blocked {
+	if c.state == blocked {
 		c.at.remove(&c.routine)
 		c.err = err
 		s.ready(&c.routine)
@@ -149,7 +149,9 @@ func (c *Coroutine) Yield() error {
 		return err
 	}
 	c.intent = intent{}
-	return c.switchOut()
+	c.prepare()
+	c.yield(struct{}{}) // C1, C2
+	return c.cause()
 }
 
 // isRunning checks that a coroutine that is about to wait runs on a worker of s.
@@ -159,26 +161,29 @@ func (s *Scheduler) isRunning(c *Coroutine, call string) error {
 		return &ArgumentError{call, "coroutine", "is nil"}
 	case c.s != s:
 		return &ArgumentError{call, "coroutine", "belongs to another scheduler"}
-	case c.state.Load() != running:
-		return &ArgumentError{call, "coroutine", "is not running: it is " + states[c.state.Load()]}
+	case c.state != running:
+		return &ArgumentError{call, "coroutine", "is not running: it is " + states[c.state]}
 	}
 	return nil
 }
 
-// switchOut lets the goroutine that has resumed the coroutine go on, and returns when the
-// coroutine is resumed, with what has ended its wait.
-//
 // C1. A coroutine is switched in and out by goroutines without a lock on their operating-system
-// thread, or else Go's runtime ends the process. Resume is called by goroutines of the scheduler only,
-// which run nothing else but code after which the lock is undone: in resume, here, and in run.
+// thread, or else Go's runtime ends the process. Next is called by goroutines of the scheduler only,
+// which undo the lock after all other code that they run: see examine and run. The body's goroutine undoes it
+// in prepare and main.
 //
-// C2. What the body wrote before it switched out happens before what is done after resume has returned, and so on:
-// iter.Pull's next and yield are ordered like calls. From one resume to the next, which may be on another
+// C2. What the body wrote before it switched out happens before what is done after next has returned, and so on:
+// iter.Pull's next and yield are ordered like calls. From one next to the following, which may be on another
 // worker, it is ordered by mu: a worker settles the coroutine under mu, and another takes it under mu.
-func (c *Coroutine) switchOut() error {
+
+// prepare is called before the coroutine switches out.
+func (c *Coroutine) prepare() {
 	c.passes = 0
 	unlockThread()
-	c.yield(struct{}{})
+}
+
+// cause returns what has ended the wait of the coroutine, if it was not its blocker.
+func (c *Coroutine) cause() error {
 	err := c.err
 	c.err = nil
 	return err
@@ -187,11 +192,16 @@ func (c *Coroutine) switchOut() error {
 // resume switches in, and returns when the coroutine has switched out. If its body
 // has ended its goroutine, so does resume: iter.Pull has it so.
 func (c *Coroutine) resume() {
-	unlockThread()
 	if c.next == nil {
-		c.next, _ = iter.Pull(c.main) // stop is not called: main returns when the body does
+		c.start()
 	}
 	c.next()
+}
+
+// start makes the coroutine's goroutine. It is called by the goroutine that resumes it first, as the lock of
+// the goroutine that makes it counts, too (C1).
+func (c *Coroutine) start() {
+	c.next, _ = iter.Pull(c.main) // stop is not needed: main returns when the body does
 }
 
 // main is the coroutine's own goroutine.
@@ -210,15 +220,17 @@ func (c *Coroutine) main(yield func(struct{}) bool) {
 	returned = true
 }
 
-// maxLocks is how many nested locks on its operating-system thread a goroutine is freed of. Each
-// takes a nanosecond, also if there is none.
-const maxLocks = 8
-
-// unlockThread undoes the calls of runtime.LockOSThread that have not been undone.
+// unlockThread undoes the calls of runtime.LockOSThread that have not been undone, up to eight. The runtime does
+// not tell whether there are any, in less than a microsecond.
 func unlockThread() {
-	for range maxLocks {
-		runtime.UnlockOSThread()
-	}
+	runtime.UnlockOSThread() // a loop would take twice the time
+	runtime.UnlockOSThread()
+	runtime.UnlockOSThread()
+	runtime.UnlockOSThread()
+	runtime.UnlockOSThread()
+	runtime.UnlockOSThread()
+	runtime.UnlockOSThread()
+	runtime.UnlockOSThread()
 }
 
 // Await has a coroutine wait for a future, such as that of a request to an object, without

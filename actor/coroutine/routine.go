@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 )
 
 // routine is what a Task and a Coroutine have in common: what a scheduler runs.
@@ -16,10 +15,9 @@ type routine struct {
 	// source is the function that it was made of; for its name.
 	source any
 
-	state atomic.Uint32 // a state; changed with mu held
-
-	// What follows is guarded by the mu of s, except where the routine is running: then err and
-	// home belong to the goroutine that runs it, and outcome until it has been settled.
+	// What follows is guarded by the mu of s. While the routine is running, the goroutine that runs
+	// it may read the state, which does not change then, and has err, ticket and outcome to itself.
+	state      state
 	home       *Blocker // of a task: where it waits
 	at         *Blocker // that it waits for
 	next, prev *routine // in the line of at
@@ -30,36 +28,38 @@ type routine struct {
 }
 
 // A state of a routine. It is in one of them at a time, and in the structure that belongs to it: S1.
+type state uint8
+
 const (
-	created  uint32 = iota
-	blocked         // in the line of one blocker
-	runnable        // in the run queue, once
-	running         // on one worker
-	ended           // nowhere
+	created  state = iota
+	blocked        // in the line of one blocker
+	runnable       // in the run queue, once
+	running        // on one worker
+	ended          // nowhere
 )
 
 var states = [...]string{"created", "blocked", "runnable", "running", "ended"}
 
-// may are the states that may follow on each state.
-var may = [...][]uint32{
-	created:  {blocked, runnable},
-	blocked:  {runnable, running, ended},
-	runnable: {running, ended},
-	running:  {blocked, runnable, ended},
-	ended:    nil,
+// may are the states that may follow on each state, as bits.
+var may = [...]uint8{
+	created:  1<<blocked | 1<<runnable,
+	blocked:  1<<runnable | 1<<running | 1<<ended,
+	runnable: 1<<running | 1<<ended,
+	running:  1<<blocked | 1<<runnable | 1<<ended,
+	ended:    0,
 }
 
 // is sets the state. It panics if the state must not follow on that before: S1 would not hold.
 // The caller holds mu.
-func (r *routine) is(state uint32) {
-	before := r.state.Load()
-	for _, next := range may[before] {
-		if next == state {
-			r.state.Store(state)
-			return
-		}
+func (r *routine) is(next state) {
+	if may[r.state]&(1<<next) == 0 {
+		r.cannotBe(next)
 	}
-	panic(fmt.Sprintf("sluice: a routine that is %s cannot be %s", states[before], states[state]))
+	r.state = next
+}
+
+func (r *routine) cannotBe(next state) {
+	panic(fmt.Sprintf("sluice: a routine that is %s cannot be %s", states[r.state], states[next]))
 }
 
 // end notes that the routine has ended. The caller holds mu.
@@ -81,7 +81,7 @@ func (r *routine) end(outcome error) {
 func (r *routine) await(ctx context.Context) error {
 	s := r.s
 	s.mu.Lock()
-	if r.state.Load() == ended {
+	if r.state == ended {
 		defer s.mu.Unlock()
 		return r.outcome
 	}
@@ -112,7 +112,7 @@ func (t *Task) Withdraw() bool {
 	s := t.s
 	s.mu.Lock()
 	defer s.release()
-	switch t.state.Load() {
+	switch t.state {
 	case blocked:
 		t.at.remove(&t.routine)
 	case runnable: // the worker that comes to it passes on

@@ -35,20 +35,32 @@ func (w *worker) work() {
 	returned := false
 	defer func() {
 		if !returned {
+			s.mu.Lock()
 			w.leave()
+			s.release()
 			s.dispatcher.Dispatch((*replacement)(w))
 		}
 	}()
 	s.mu.Lock()
 	for s.workers <= s.limit {
 		r := w.take()
-		for r != nil {
-			s.release()
-			r = w.run(r, true)
-			s.mu.Lock()
-		}
-		if s.queue.len() == 0 {
+		if r == nil {
 			break
+		}
+		for r != nil {
+			if c := r.co; c != nil && w.own {
+				// This is what run does, without its frames: after a switch the processor does not foresee where a
+				// return leads, so that each takes as long as several calls.
+				s.release()
+				if c.next == nil {
+					c.start()
+				}
+				c.next()
+				s.mu.Lock()
+				w.leave()
+				break
+			}
+			r = w.run(r, true)
 		}
 	}
 	s.workers--
@@ -65,24 +77,23 @@ func (w *replacement) Run() { (*worker)(w).work() }
 // runOne runs one routine by hand.
 func (w *worker) runOne() RunStatus {
 	s := w.s
+	returned := false
+	defer func() {
+		if !returned {
+			s.mu.Lock()
+			w.leave()
+		}
+		s.release()
+	}()
 	s.mu.Lock()
 	if s.dispatcher == nil {
-		returned := false
-		defer func() {
-			if !returned {
-				w.leave()
-			}
-		}()
-		r := w.take()
-		if r != nil {
-			s.release()
+		if r := w.take(); r != nil {
 			w.run(r, false)
 			returned = true
 			return RanOneRoutine
 		}
-		returned = true
 	}
-	defer s.mu.Unlock()
+	returned = true
 	if s.live == 0 {
 		return NoRoutines
 	}
@@ -101,7 +112,7 @@ func (w *worker) take() *routine {
 			if r = w.examine(e.blocker); r == nil {
 				continue
 			}
-		case r.state.Load() == ended: // it was withdrawn
+		case r.state == ended: // it was withdrawn
 			continue
 		}
 		if c := r.co; c != nil && c.next == nil {
@@ -129,6 +140,9 @@ func (w *worker) examine(b *Blocker) *routine {
 	blocked, failure := b.evaluate(func(f *BlockerError) { w.failure = f })
 	s.mu.Lock()
 	w.examining = nil
+	if w.own {
+		unlockThread() // C1
+	}
 	return b.decide(blocked, failure, version)
 }
 
@@ -155,9 +169,12 @@ func (b *Blocker) decide(blocked bool, failure *BlockerError, version uint64) *r
 	return nil
 }
 
-// run runs a routine until it waits, yields or ends. If it runs on a goroutine of the scheduler, in place of this one, that may have run
-// others after it (if more is set), and run returns the one that it has taken and left.
+// run runs a routine that it has taken until that waits, yields or ends. It is called with mu held, and lets go of
+// it meanwhile. If a goroutine of the scheduler runs the routine in place of this one, it may run others
+// after it if more is set, and run returns the one that it has taken and left.
 func (w *worker) run(r *routine, more bool) *routine {
+	s := w.s
+	s.release()
 	switch {
 	case r.co == nil:
 		w.again = r.do()
@@ -167,25 +184,25 @@ func (w *worker) run(r *routine, more bool) *routine {
 	case w.own:
 		r.co.resume()
 	default:
-		return w.substitute(r, more)
+		r = w.substitute(r, more)
+		s.mu.Lock()
+		return r
 	}
+	s.mu.Lock()
 	w.leave()
 	return nil
 }
 
-// leave notes what has become of what the worker was about.
+// leave notes what has become of what the worker was about. The caller holds mu.
 func (w *worker) leave() {
-	s := w.s
-	s.mu.Lock()
-	defer s.release()
-	if b := w.examining; b != nil {
+	if b := w.examining; b != nil { // the condition has ended the goroutine
 		w.examining = nil
 		b.decide(false, w.failure, 0)
 	}
 	if r := w.running; r != nil {
 		w.running = nil
-		s.running--
-		s.settle(r, w.again)
+		w.s.running--
+		w.s.settle(r, w.again)
 		w.again = false
 	}
 }
@@ -247,21 +264,19 @@ func (t *substitution) Run() {
 	returned := false
 	defer func() {
 		if !returned {
+			s.mu.Lock()
 			t.leave()
 			r = nil
 		}
+		s.release()
 		t.left <- r
 	}()
+	s.mu.Lock()
 	for r != nil && r.co != nil {
 		t.run(r, false)
-		if r = nil; !t.more {
-			break
-		}
-		s.mu.Lock()
-		if s.workers <= s.limit {
+		if r = nil; t.more && s.workers <= s.limit {
 			r = t.take()
 		}
-		s.release()
 	}
 	returned = true
 }
