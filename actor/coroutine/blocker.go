@@ -69,14 +69,7 @@ func (b *Blocker) Waiting() int { return int(b.waiting.Load()) }
 // No wake-up is lost; see the rules at Scheduler.
 func (b *Blocker) Unblocked() {
 	b.version.Add(1)
-	if b.waiting.Load() == 0 {
-		return // S3
-	}
-	b.s.mu.Lock()
-	if b.first != nil {
-		b.s.examine(b)
-	}
-	b.s.release()
+	b.passOn() // S3
 }
 
 // WaitUntilNotBlocked has the coroutine wait until the blocker is not blocked. Only the
@@ -88,26 +81,55 @@ func (b *Blocker) Unblocked() {
 // coroutine is nil, is not running, or belongs to another scheduler. Then the coroutine does not
 // wait any more, and goes on.
 func (b *Blocker) WaitUntilNotBlocked(c *Coroutine) error {
-	return b.wait(c, "WaitUntilNotBlocked", false)
+	return b.wait(c, "WaitUntilNotBlocked", false, false)
+}
+
+// until has the coroutine wait for the blocker until step reports that it has done what the wait was
+// for. It keeps its place if others have come first.
+func (b *Blocker) until(c *Coroutine, call string, step func() bool) error {
+	for again := false; ; again = true {
+		if err := b.wait(c, call, again, true); err != nil {
+			b.passOn()
+			return err
+		}
+		if step() {
+			b.passOn()
+			return nil
+		}
+	}
+}
+
+// passOn has the next in the line considered, after a routine that takes has gone on and has taken what it
+// waited for: so the next is not woken for what this one takes. (If it finds nothing, the blocker was
+// blocked then, and whatever has changed that since has called Unblocked.)
+func (b *Blocker) passOn() {
+	if b.waiting.Load() == 0 {
+		return // what comes into an empty line is considered by itself: S2
+	}
+	b.s.mu.Lock()
+	if b.first != nil {
+		b.s.examine(b)
+	}
+	b.s.release()
 }
 
 // maxPasses is how many waits in succession may find a blocker not blocked before a coroutine yields.
 const maxPasses = 64
 
 // wait is WaitUntilNotBlocked. If again is set, the coroutine has been considered at this blocker
-// before, and keeps its place in the line.
-func (b *Blocker) wait(c *Coroutine, call string, again bool) error {
+// before, and keeps its place in the line. Takes says that it will pass on.
+func (b *Blocker) wait(c *Coroutine, call string, again, takes bool) error {
 	if err := b.s.isRunning(c, call); err != nil {
 		return err
 	}
-	if !again {
+	if c.takes = takes; !again {
 		c.ticket = 0
 	}
 	for {
 		if err := c.interrupted(); err != nil {
 			return err
 		}
-		if !again && b.waiting.Load() > 0 {
+		if !again && b.waiting.Load() > 0 { // first come first served
 			c.intent = intent{at: b}
 			break
 		}

@@ -38,16 +38,16 @@ func closed(t testing.TB, s *Scheduler) {
 		stacks := make([]byte, 1<<20)
 		t.Errorf("%v\n%s", err, stacks[:runtime.Stack(stacks, true)])
 	}
-	require.NoError(t, s.Audit())
+	require.NoError(t, s.Audit(true))
 }
 
 // run runs by hand what can run now.
 func run(t testing.TB, s *Scheduler) {
 	t.Helper()
 	for s.RunNextUnblockedRoutine() == RanOneRoutine {
-		require.NoError(t, s.Audit())
+		require.NoError(t, s.Audit(true))
 	}
-	require.NoError(t, s.Audit())
+	require.NoError(t, s.Audit(true))
 }
 
 // awaited waits until a routine has ended, and returns its outcome.
@@ -124,7 +124,7 @@ func everywhere(t *testing.T, test func(t *testing.T, s *Scheduler, settle func(
 					run(t, s)
 				}
 				until(t, "it does not come to rest", s.Idle)
-				require.NoError(t, s.Audit())
+				require.NoError(t, s.Audit(true))
 			}
 			test(t, s, settle)
 		})

@@ -40,7 +40,7 @@ func TestTheSchedulerDoesWhatANaiveModelDoes(t *testing.T) {
 		}
 		tasks := map[int]*Task{}
 		made, ended := 0, 0
-		audit := func() { require.NoError(t, s.Audit()) }
+		audit := func() { require.NoError(t, s.Audit(false)) }
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(*rapid.T) { audit() },
 			"task": func(t *rapid.T) {
@@ -259,7 +259,7 @@ func TestUnderLoadEachItemAndEachRoutineIsAccountedFor(t *testing.T) {
 				routines = append(routines, c)
 			}
 			for i := range 60 {
-				require.NoError(t, s.Audit())
+				require.NoError(t, s.Audit(false))
 				if s.Stats().Limit > 0 {
 					require.NoError(t, s.Resize(1+i%5))
 				}
@@ -269,7 +269,7 @@ func TestUnderLoadEachItemAndEachRoutineIsAccountedFor(t *testing.T) {
 				runtime.Gosched()
 			}
 			until(t, "it does not come to rest", s.Idle)
-			require.NoError(t, s.Audit())
+			require.NoError(t, s.Audit(true))
 			closed(t, s)
 			for _, r := range routines {
 				if err := awaited(t, r); err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, context.Canceled) && !errors.As(err, new(*RoutineError)) {

@@ -98,19 +98,6 @@ func (q *Queue[T]) BlockingDequeue(c *Coroutine) (x T, err error) {
 	return x, err
 }
 
-// until has the coroutine wait for the blocker until step reports that it has done what the wait was
-// for. It keeps its place if others have come first.
-func (b *Blocker) until(c *Coroutine, call string, step func() bool) error {
-	for again := false; ; again = true {
-		if err := b.wait(c, call, again); err != nil {
-			return err
-		}
-		if step() {
-			return nil
-		}
-	}
-}
-
 // EnqueueThen makes a task that waits while the queue is full, puts the item in, and calls then with nil. If the
 // wait fails, then is called with the error, and the item is not in the queue: see SetRoutineContinuation, which also says how EnqueueThen
 // fails.
@@ -118,10 +105,11 @@ func (q *Queue[T]) EnqueueThen(x T, then func(error)) (*Task, error) {
 	if then == nil {
 		return nil, &ArgumentError{"EnqueueThen", "then", "is nil"}
 	}
-	return q.full.s.task(q.full, "EnqueueThen", then, func(err error) (again bool) {
+	return q.full.s.task(q.full, "EnqueueThen", then, true, func(err error) (again bool) {
 		if err == nil && !q.put(x) {
 			return true
 		}
+		q.full.passOn()
 		then(err)
 		return false
 	})
@@ -134,7 +122,7 @@ func (q *Queue[T]) DequeueThen(then func(T, error)) (*Task, error) {
 	if then == nil {
 		return nil, &ArgumentError{"DequeueThen", "then", "is nil"}
 	}
-	return q.empty.s.task(q.empty, "DequeueThen", then, func(err error) (again bool) {
+	return q.empty.s.task(q.empty, "DequeueThen", then, true, func(err error) (again bool) {
 		var x T
 		if err == nil {
 			var ok bool
@@ -142,6 +130,7 @@ func (q *Queue[T]) DequeueThen(then func(T, error)) (*Task, error) {
 				return true
 			}
 		}
+		q.empty.passOn()
 		then(x, err)
 		return false
 	})

@@ -16,12 +16,13 @@ type routine struct {
 	source any
 
 	// What follows is guarded by the mu of s. While the routine is running, the goroutine that runs
-	// it may read the state, which does not change then, and has err, ticket and outcome to itself.
+	// it may read the state, which does not change then, and has err, ticket, takes and outcome to itself.
 	state      state
 	home       *Blocker // of a task: where it waits
 	at         *Blocker // that it waits for
 	next, prev *routine // in the line of at
 	ticket     uint64   // its place in the line; 0 if it has none
+	takes      bool     // it calls passOn when it has gone on
 	err        error    // what ends its wait
 	outcome    error
 	done       chan struct{} // closed when it has ended; nil until it is asked for

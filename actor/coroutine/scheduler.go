@@ -26,7 +26,8 @@ import (
 // read before the evaluation, and compared afterwards, under mu: a routine that comes into the line with an old
 // evaluation has the blocker examined, and a worker that has found it blocked by an old one examines it
 // again. A routine that comes into a line that is not empty relies on what holds for the others. When the first in the line
-// goes on, the blocker is queued again if there are others: (a).
+// goes on, the blocker is queued again if there are others: (a). If the first is one that takes, as those of a Queue do, it
+// does that itself when it has taken what it waited for (passOn).
 //
 // S3. Unblocked raises the version first, and then looks whether a routine waits; what gets into the line is
 // counted first, and then the version is compared. Both are sequentially consistent, so one of the two sees
@@ -131,15 +132,15 @@ func (s *Scheduler) SetRoutineContinuation(b *Blocker, run func(error)) (*Task, 
 	if run == nil {
 		return nil, &ArgumentError{"SetRoutineContinuation", "run", "is nil"}
 	}
-	return s.task(b, "SetRoutineContinuation", run, func(err error) bool { run(err); return false })
+	return s.task(b, "SetRoutineContinuation", run, false, func(err error) bool { run(err); return false })
 }
 
-// task makes a task. Source is the function of the program that it calls.
-func (s *Scheduler) task(b *Blocker, call string, source any, run func(error) bool) (*Task, error) {
+// task makes a task. Source is the function of the program that it calls; takes says that it passes on.
+func (s *Scheduler) task(b *Blocker, call string, source any, takes bool, run func(error) bool) (*Task, error) {
 	if b != nil && b.s != s {
 		return nil, &ArgumentError{call, "the blocker", "belongs to another scheduler"}
 	}
-	t := &Task{routine{s: s, run: run, source: source, home: b}}
+	t := &Task{routine{s: s, run: run, source: source, home: b, takes: takes}}
 	if err := s.admit(&t.routine, b); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package coroutine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -37,37 +38,47 @@ func (k *tokens) take() bool {
 // Several tasks and coroutines wait for one blocker. None is lost, and they go on in the order in which they came.
 func TestAllThatWaitForOneBlockerGoOnInTheOrderInWhichTheyCame(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *Scheduler, settle func()) {
-		var k tokens
-		b := newBlocker(t, s, k.none)
+		q, err := NewQueue[string](s, 1)
+		require.NoError(t, err)
 		const n = 20
 		order := make(chan int, n)
 		for i := range n {
 			if i%2 == 0 {
-				task(t, s, b, func(err error) {
-					if err == nil && k.take() {
-						order <- i
-					}
-				})
+				_, err := q.DequeueThen(func(string, error) { order <- i })
+				require.NoError(t, err)
 			} else {
 				started(t, s, func(c *Coroutine) error {
-					if err := b.WaitUntilNotBlocked(c); err != nil || !k.take() {
-						return err
-					}
+					_, err := q.BlockingDequeue(c)
 					order <- i
-					return nil
+					return err
 				})
 			}
 			settle()
-			require.Equal(t, i+1, b.Waiting())
+			require.Equal(t, i+1, s.Stats().Blocked)
 		}
 		for i := range n {
 			require.Empty(t, order)
-			k.n.Add(1)
-			b.Unblocked()
+			require.True(t, q.TryEnqueue("item"))
 			settle()
 			require.Equal(t, i, <-order)
 		}
 		require.Zero(t, s.Stats().Live)
+		// The same for those that put.
+		for i := range n + 1 {
+			if i%2 == 0 {
+				_, err := q.EnqueueThen(fmt.Sprint(i), func(error) {})
+				require.NoError(t, err)
+			} else {
+				started(t, s, func(c *Coroutine) error { return q.BlockingEnqueue(c, fmt.Sprint(i)) })
+			}
+			settle()
+		}
+		for i := range n + 1 {
+			x, ok := q.TryDequeue()
+			require.True(t, ok)
+			require.Equal(t, fmt.Sprint(i), x)
+			settle()
+		}
 	})
 }
 
@@ -420,7 +431,7 @@ func TestARoutineThatFailsFailsItselfOnly(t *testing.T) {
 						require.ErrorContains(t, e, map[string]string{"panic": "panicked: cause", "exit": "runtime.Goexit"}[name])
 					}
 					until(t, "a failure is not reported", func() bool { return reports.Load() == int64(len(failing)) })
-					require.NoError(t, s.Audit())
+					require.NoError(t, s.Audit(true))
 				})
 			}
 		})
@@ -585,7 +596,7 @@ func TestAWithdrawnTaskNeverRuns(t *testing.T) {
 	ready := task(t, s, nil, func(error) { ran = append(ran, 9) })
 	for _, i := range []int{2, 0, 4} { // from the middle, the beginning and the end
 		require.True(t, tasks[i].Withdraw())
-		require.NoError(t, s.Audit())
+		require.NoError(t, s.Audit(true))
 		require.ErrorIs(t, awaited(t, tasks[i]), ErrWithdrawn)
 		require.False(t, tasks[i].Withdraw())
 	}
@@ -681,14 +692,15 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 func TestACoroutineAwaitsAFutureWithoutItsWorker(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *Scheduler, settle func()) {
 		p, failing, never := actor.NewPromise[int](), actor.NewPromise[int](), actor.NewPromise[int]()
-		result := 0
+		var result atomic.Int64
 		cause := errors.New("cause")
 		waits := started(t, s, func(c *Coroutine) (err error) {
-			if result, err = Await(c, actor.Settled(1, nil)); err != nil || result != 1 {
-				return err
-			}
-			if result, err = Await(c, p.Future()); err != nil {
-				return err
+			for _, f := range []actor.Future[int]{actor.Settled(1, nil), p.Future()} {
+				n, err := Await(c, f)
+				if err != nil {
+					return err
+				}
+				result.Store(int64(n))
 			}
 			_, err = Await(c, failing.Future())
 			return err
@@ -700,9 +712,9 @@ func TestACoroutineAwaitsAFutureWithoutItsWorker(t *testing.T) {
 		settle()
 		require.Equal(t, 2, s.Stats().Blocked)
 		p.Settle(7, nil)
-		until(t, "it does not go on", func() bool { settle(); return result == 7 })
+		until(t, "it does not go on", func() bool { s.RunNextUnblockedRoutine(); return result.Load() == 7 })
 		failing.Settle(0, cause)
-		until(t, "it does not end", func() bool { settle(); return s.Stats().Live == 1 })
+		until(t, "it does not end", func() bool { s.RunNextUnblockedRoutine(); return s.Stats().Live == 1 })
 		require.ErrorIs(t, awaited(t, waits), cause)
 		closed(t, s)
 		require.ErrorIs(t, awaited(t, closes), ErrClosed)

@@ -161,7 +161,7 @@ func (b *Blocker) decide(blocked bool, failure *BlockerError, version uint64) *r
 	default:
 		r := b.first
 		b.remove(r)
-		if b.first != nil {
+		if b.first != nil && !r.takes {
 			b.s.examine(b) // S2
 		}
 		return r
