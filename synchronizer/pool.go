@@ -53,10 +53,10 @@ func wrongSize(call string, n int) error {
 }
 
 // Resize changes the number of threads to n. If there are more than before, requests that wait for
-// one get theirs at once, the objects in turn. If there are fewer, a thread goes as soon as its body
-// ends or waits for another request; until then Busy is more than Size. No request is lost. Under Monitor a thread that is held by a
-// request that waits stays with it, so that a pool that is made smaller may stand still, and one that
-// does goes on when it is made larger.
+// one get theirs at once, the objects in turn. If there are fewer, a thread goes as soon as its
+// body ends or waits for another request; until then Busy is more than Size. No request is lost.
+// Under Monitor a thread that is held by a request that waits stays with it, so that a pool that is
+// made smaller may stand still; it goes on when it is made larger.
 //
 // Resize does not wait, and may be called from anywhere, also by a body that runs on the pool. It
 // fails with *activeobject.ArgumentError if n is less than 1; then nothing has changed.

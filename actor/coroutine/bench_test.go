@@ -13,8 +13,8 @@ import (
 	. "github.com/sluice-go/sluice/actor/coroutine"
 )
 
-// Every benchmark of time runs a peer and this package in turn, in one process, and reports the median of the rounds'
-// ratios as "×peer", as those of activeobject do.
+// Every benchmark of time runs a peer and this package in turn, in one process, and reports the
+// median of the rounds' ratios as "×peer", as those of activeobject do.
 
 // side is one side of a comparison: run makes n operations.
 type side struct {
@@ -64,7 +64,8 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// channelSwitches switches n times between two goroutines that hand a value to and fro through channels.
+// channelSwitches switches n times between two goroutines that hand a value to and fro through
+// channels.
 func channelSwitches(n int) {
 	to, fro := make(chan int), make(chan int)
 	go func() {
@@ -81,7 +82,8 @@ func channelSwitches(n int) {
 	<-fro
 }
 
-// A switch from one coroutine to another, against one from a goroutine to another through a channel.
+// A switch from one coroutine to another, against one from a goroutine to another through a
+// channel.
 func BenchmarkSwitch(b *testing.B) {
 	s := newScheduler(b, Workers(1))
 	versus(b, side{"channel", channelSwitches}, side{"coroutine", func(n int) {
@@ -135,7 +137,8 @@ func BenchmarkWait(b *testing.B) {
 	}
 }
 
-// An item through a queue of one between two coroutines, against a channel of one between two goroutines.
+// An item through a queue of one between two coroutines, against a channel of one between two
+// goroutines.
 func BenchmarkQueue(b *testing.B) {
 	for name, capacity := range map[string]int{"1": 1, "64": 64} {
 		b.Run(name, func(b *testing.B) {
@@ -182,8 +185,9 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// Unblocking one task, running it, and blocking another in its place: with a million blocked against ten. They wait for a
-// blocker each, of which one is unblocked again and again; or all for the same.
+// Unblocking one task, running it, and blocking another in its place: with a million blocked
+// against ten. They wait for a blocker each, of which one is unblocked again and again; or all for
+// the same.
 func BenchmarkUnblock(b *testing.B) {
 	const few, many = 10, 1_000_000
 	for _, together := range []bool{false, true} {

@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// Blocker is a condition that routines of one scheduler wait for, such as "the queue is empty".
-// Any number of routines may wait for it; they go on in the order in which they came, each when
-// the blocker has been found not blocked just before.
+// Blocker is a condition that routines of one scheduler wait for, such as "the queue is empty". Any
+// number of routines may wait for it; they go on in the order in which they came, each when the
+// blocker has been found not blocked just before.
 //
 // The condition is evaluated by workers, and by coroutines that begin to wait, several at the same
 // time. It must guard what it reads (by a mutex, or atomics), and must not block. Whatever makes it
 // false calls Unblocked afterwards; without that, routines may wait for ever.
 //
 // When a routine goes on, another may have come first and made the condition true again: one that
-// did not wait, or one on another worker. So what a routine then takes it takes by a step that can fail,
-// and waits again if it does, as Queue does.
+// did not wait, or one on another worker. So what a routine then takes it takes by a step that can
+// fail, and waits again if it does, as Queue does.
 type Blocker struct {
 	s         *Scheduler
 	condition func() bool
@@ -60,11 +60,12 @@ func (b *Blocker) IsBlocked() bool { return b.condition() }
 func (b *Blocker) Waiting() int { return int(b.waiting.Load()) }
 
 // Unblocked says that the blocker is probably not blocked any more. If routines wait for it, a
-// worker evaluates the condition: if it is false, the first in the line goes on, and then the
-// next one is considered in the same way, as long as the condition is false. So one call is enough for a gate
-// that opens for all, and with a single item one routine goes on, or now and then as many as there are
-// workers, of which all but one find nothing. If nothing waits, or the blocker is still blocked, nothing
-// happens. Unblocked may be called by any goroutine, evaluates nothing itself, and does not block.
+// worker evaluates the condition: if it is false, the first in the line goes on, and then the next
+// one is considered in the same way, as long as the condition is false. So one call is enough for a
+// gate that opens for all, and with a single item one routine goes on, or now and then as many as
+// there are workers, of which all but one find nothing. If nothing waits, or the blocker is still
+// blocked, nothing happens. Unblocked may be called by any goroutine, evaluates nothing itself, and
+// does not block.
 //
 // No wake-up is lost; see the rules at Scheduler.
 func (b *Blocker) Unblocked() {
@@ -72,20 +73,20 @@ func (b *Blocker) Unblocked() {
 	b.passOn() // S3
 }
 
-// WaitUntilNotBlocked has the coroutine wait until the blocker is not blocked. Only the
-// coroutine's own body may call it. It returns nil at once if the blocker is not blocked and no routine
-// waits for it; but a coroutine that has passed in this way 64 times yields first.
+// WaitUntilNotBlocked has the coroutine wait until the blocker is not blocked. Only the coroutine's
+// own body may call it. It returns nil at once if the blocker is not blocked and no routine waits
+// for it; but a coroutine that has passed in this way 64 times yields first.
 //
-// It fails with ErrClosed if the scheduler is closed, with the cause of the coroutine's context when that ends,
-// with *BlockerError if the condition panics, and with *ArgumentError if the
+// It fails with ErrClosed if the scheduler is closed, with the cause of the coroutine's context
+// when that ends, with *BlockerError if the condition panics, and with *ArgumentError if the
 // coroutine is nil, is not running, or belongs to another scheduler. Then the coroutine does not
 // wait any more, and goes on.
 func (b *Blocker) WaitUntilNotBlocked(c *Coroutine) error {
 	return b.wait(c, "WaitUntilNotBlocked", false, false)
 }
 
-// until has the coroutine wait for the blocker until step reports that it has done what the wait was
-// for. It keeps its place if others have come first.
+// until has the coroutine wait for the blocker until step reports that it has done what the wait
+// was for. It keeps its place if others have come first.
 func (b *Blocker) until(c *Coroutine, call string, step func() bool) error {
 	for again := false; ; again = true {
 		if err := b.wait(c, call, again, true); err != nil {
@@ -99,9 +100,9 @@ func (b *Blocker) until(c *Coroutine, call string, step func() bool) error {
 	}
 }
 
-// passOn has the next in the line considered, after a routine that takes has gone on and has taken what it
-// waited for: so the next is not woken for what this one takes. (If it finds nothing, the blocker was
-// blocked then, and whatever has changed that since has called Unblocked.)
+// passOn has the next in the line considered, after a routine that takes has gone on and has taken
+// what it waited for: so the next is not woken for what this one takes. (If it finds nothing, the
+// blocker was blocked then, and whatever has changed that since has called Unblocked.)
 func (b *Blocker) passOn() {
 	if b.waiting.Load() == 0 {
 		return // what comes into an empty line is considered by itself: S2
@@ -113,7 +114,8 @@ func (b *Blocker) passOn() {
 	b.s.release()
 }
 
-// maxPasses is how many waits in succession may find a blocker not blocked before a coroutine yields.
+// maxPasses is how many waits in succession may find a blocker not blocked before a coroutine
+// yields.
 const maxPasses = 64
 
 // wait is WaitUntilNotBlocked. If again is set, the coroutine has been considered at this blocker
@@ -130,7 +132,7 @@ func (b *Blocker) wait(c *Coroutine, call string, again, takes bool) error {
 			return err
 		}
 		if !again && b.waiting.Load() > 0 { // first come first served
-			c.intent = intent{at: b}
+			c.intent = intent{to: toWait, at: b}
 			break
 		}
 		version := b.version.Load() // before the condition is evaluated: S2
@@ -139,7 +141,7 @@ func (b *Blocker) wait(c *Coroutine, call string, again, takes bool) error {
 			return failure
 		}
 		if blocked {
-			c.intent = intent{at: b, evaluated: true, version: version, again: again}
+			c.intent = intent{to: toWait, at: b, evaluated: true, version: version, again: again}
 			break
 		}
 		if c.passes++; c.passes < maxPasses {
@@ -154,8 +156,8 @@ func (b *Blocker) wait(c *Coroutine, call string, again, takes bool) error {
 	return c.cause()
 }
 
-// evaluate evaluates the condition. If that panics, there is a failure. If it ends its
-// goroutine, evaluate does not return, but calls exited with the failure.
+// evaluate evaluates the condition. If that panics, there is a failure. If it ends its goroutine,
+// evaluate does not return, but calls exited with the failure.
 func (b *Blocker) evaluate(exited func(*BlockerError)) (blocked bool, failure *BlockerError) {
 	returned := false
 	defer func() {

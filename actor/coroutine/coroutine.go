@@ -10,14 +10,14 @@ import (
 )
 
 // Coroutine is a routine with a stack of its own. Its body is a plain function, which gets the
-// Coroutine and may wait in the middle: for blockers, at queues, for futures. Then its worker
-// goes on with other routines, and any worker resumes it.
+// Coroutine and may wait in the middle: for blockers, at queues, for futures. Then its worker goes
+// on with other routines, and any worker resumes it.
 //
 // The coroutine as such may be used by its own body only, on the body's own goroutine. Other
 // goroutines may call Await.
 //
-// It is made of iter.Pull, whose switch does not go through Go's scheduler. The body runs on
-// a goroutine of its own, which stands still while the coroutine waits, and ends with the body. So a
+// It is made of iter.Pull, whose switch does not go through Go's scheduler. The body runs on a
+// goroutine of its own, which stands still while the coroutine waits, and ends with the body. So a
 // coroutine that waits for ever in a scheduler that is never closed is a goroutine that is lost.
 type Coroutine struct {
 	routine
@@ -29,8 +29,8 @@ type Coroutine struct {
 	// interruption is what ends all its waits; nil unless its context has ended.
 	interruption atomic.Pointer[error]
 
-	// What follows belongs to the goroutine that runs the coroutine: that of the body from a switch in
-	// to the next switch out, and that which has called resume from there (C2).
+	// What follows belongs to the goroutine that runs the coroutine: that of the body from a switch
+	// in to the next switch out, and that which has called resume from there (C2).
 	next   func() (struct{}, bool) // switches in
 	yield  func(struct{}) bool     // switches out
 	intent intent                  // what is to become of it when it has switched out
@@ -39,22 +39,31 @@ type Coroutine struct {
 
 // intent is what a coroutine has switched out for.
 type intent struct {
-	at        *Blocker // to wait for it; nil to be run again soon
+	to        purpose
+	at        *Blocker // that it waits for
 	evaluated bool     // the condition was true,
 	version   uint64   // and this was the version before it was evaluated
 	again     bool     // it keeps its place in the line
-	over      bool     // the body has ended
 }
 
-// Go makes a coroutine, which begins soon. It fails with ErrClosed if the scheduler is closed, and with
-// *ArgumentError if an argument is nil.
+// purpose is what a coroutine switches out for.
+type purpose uint8
+
+const (
+	toYield purpose = iota
+	toWait
+	toEnd
+)
+
+// Go makes a coroutine, which begins soon. It fails with ErrClosed if the scheduler is closed, and
+// with *ArgumentError if an argument is nil.
 //
 // When the context ends, the coroutine's wait, and every later one, fails with its cause. If it has
 // ended before the coroutine begins, the body never runs. The context may be nil.
 //
 // What the body returns is the outcome: see Await. If the body panics, or calls runtime.Goexit, the
-// outcome is a *RoutineError, and the scheduler goes on. The body of a coroutine that has been
-// made always begins, unless its context ends; when the scheduler is closed its waits fail.
+// outcome is a *RoutineError, and the scheduler goes on. The body of a coroutine that has been made
+// always begins, unless its context ends; when the scheduler is closed its waits fail.
 func (s *Scheduler) Go(ctx context.Context, body func(*Coroutine) error) (*Coroutine, error) {
 	if body == nil {
 		return nil, &ArgumentError{"Go", "body", "is nil"}
@@ -126,8 +135,9 @@ func (c *Coroutine) interrupted() error {
 	return nil
 }
 
-// Await waits until the coroutine has ended, and returns what its body has returned; *RoutineError if
-// that has not returned; or the context's error, if that ends first. A routine that calls it keeps its worker.
+// Await waits until the coroutine has ended, and returns what its body has returned; *RoutineError
+// if that has not returned; or the context's error, if that ends first. A routine that calls it
+// keeps its worker.
 func (c *Coroutine) Await(ctx context.Context) error { return c.await(ctx) }
 
 // Context returns the context that Go was given, or context.Background.
@@ -139,8 +149,8 @@ func (c *Coroutine) Context() context.Context {
 }
 
 // Yield lets all routines run first that are runnable now. It fails, and does not yield, as a wait
-// does if the scheduler is closed or the coroutine's context has ended; and with
-// *ArgumentError if the coroutine is not running.
+// does if the scheduler is closed or the coroutine's context has ended; and with *ArgumentError if
+// the coroutine is not running.
 func (c *Coroutine) Yield() error {
 	if err := c.s.isRunning(c, "Yield"); err != nil {
 		return err
@@ -148,7 +158,7 @@ func (c *Coroutine) Yield() error {
 	if err := c.interrupted(); err != nil {
 		return err
 	}
-	c.intent = intent{}
+	c.intent.to = toYield
 	c.prepare()
 	c.yield(struct{}{}) // C1, C2
 	return c.cause()
@@ -168,13 +178,14 @@ func (s *Scheduler) isRunning(c *Coroutine, call string) error {
 }
 
 // C1. A coroutine is switched in and out by goroutines without a lock on their operating-system
-// thread, or else Go's runtime ends the process. Next is called by goroutines of the scheduler only,
-// which undo the lock after all other code that they run: see examine and run. The body's goroutine undoes it
-// in prepare and main.
+// thread, or else Go's runtime ends the process. Next is called by goroutines of the scheduler
+// only, which undo the lock after all other code that they run: see examine and run. The body's
+// goroutine undoes it in prepare and main.
 //
-// C2. What the body wrote before it switched out happens before what is done after next has returned, and so on:
-// iter.Pull's next and yield are ordered like calls. From one next to the following, which may be on another
-// worker, it is ordered by mu: a worker settles the coroutine under mu, and another takes it under mu.
+// C2. What the body wrote before it switched out happens before what is done after next has
+// returned, and so on: iter.Pull's next and yield are ordered like calls. From one next to the
+// following, which may be on another worker, it is ordered by mu: a worker settles the coroutine
+// under mu, and another takes it under mu.
 
 // prepare is called before the coroutine switches out.
 func (c *Coroutine) prepare() {
@@ -189,8 +200,8 @@ func (c *Coroutine) cause() error {
 	return err
 }
 
-// resume switches in, and returns when the coroutine has switched out. If its body
-// has ended its goroutine, so does resume: iter.Pull has it so.
+// resume switches in, and returns when the coroutine has switched out. If its body has ended its
+// goroutine, so does resume: iter.Pull has it so.
 func (c *Coroutine) resume() {
 	if c.next == nil {
 		c.start()
@@ -198,8 +209,8 @@ func (c *Coroutine) resume() {
 	c.next()
 }
 
-// start makes the coroutine's goroutine. It is called by the goroutine that resumes it first, as the lock of
-// the goroutine that makes it counts, too (C1).
+// start makes the coroutine's goroutine. It is called by the goroutine that resumes it first, as
+// the lock of the goroutine that makes it counts, too (C1).
 func (c *Coroutine) start() {
 	c.next, _ = iter.Pull(c.main) // stop is not needed: main returns when the body does
 }
@@ -211,7 +222,7 @@ func (c *Coroutine) main(yield func(struct{}) bool) {
 		if !returned {
 			c.outcome = c.failure(recover())
 		}
-		c.body, c.yield, c.intent = nil, nil, intent{over: true}
+		c.body, c.yield, c.intent = nil, nil, intent{to: toEnd}
 		c.unwatch()
 		unlockThread()
 	}()
@@ -220,8 +231,8 @@ func (c *Coroutine) main(yield func(struct{}) bool) {
 	returned = true
 }
 
-// unlockThread undoes the calls of runtime.LockOSThread that have not been undone, up to eight. The runtime does
-// not tell whether there are any, in less than a microsecond.
+// unlockThread undoes the calls of runtime.LockOSThread that have not been undone, up to eight. The
+// runtime does not tell whether there are any, in less than a microsecond.
 func unlockThread() {
 	runtime.UnlockOSThread() // a loop would take twice the time
 	runtime.UnlockOSThread()
@@ -233,9 +244,9 @@ func unlockThread() {
 	runtime.UnlockOSThread()
 }
 
-// Await has a coroutine wait for a future, such as that of a request to an object, without
-// keeping its worker, and returns its result. It fails with the future's error; and as
-// WaitUntilNotBlocked does, when the future, and what it stands for, goes on.
+// Await has a coroutine wait for a future, such as that of a request to an object, without keeping
+// its worker, and returns its result. It fails with the future's error; and as WaitUntilNotBlocked
+// does, when the future, and what it stands for, goes on.
 func Await[R any](c *Coroutine, f actor.Future[R]) (R, error) {
 	var result R
 	if c == nil {

@@ -6,8 +6,8 @@ import (
 )
 
 var (
-	// ErrClosed ends the waits of routines when their scheduler is closed, and refuses new
-	// routines after that.
+	// ErrClosed ends the waits of routines when their scheduler is closed, and refuses new routines
+	// after that.
 	ErrClosed = errors.New("sluice: the scheduler of coroutines is closed")
 	// ErrWithdrawn is the outcome of a task that was withdrawn. It has not run.
 	ErrWithdrawn = errors.New("sluice: the task was withdrawn")

@@ -2,8 +2,9 @@ package coroutine
 
 import "fmt"
 
-// Audit checks what S1 and S2 say of a scheduler, at one moment while it runs. If it is quiescent, and is to be so,
-// Audit also evaluates the conditions that routines wait for, and fails if one of them is not blocked.
+// Audit checks what S1 and S2 say of a scheduler, at one moment while it runs. If it is quiescent,
+// and is to be so, Audit also evaluates the conditions that routines wait for, and fails if one of
+// them is not blocked.
 func (s *Scheduler) Audit(quiescent bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -131,8 +131,8 @@ func everywhere(t *testing.T, test func(t *testing.T, s *Scheduler, settle func(
 	}
 }
 
-// locked is a dispatcher of one goroutine that is locked to its operating-system thread, as that of a
-// graphics library is.
+// locked is a dispatcher of one goroutine that is locked to its operating-system thread, as that of
+// a graphics library is.
 type locked struct {
 	tasks chan actor.Task
 	ended chan struct{}

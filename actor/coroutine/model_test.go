@@ -7,9 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// explore walks through all interleavings of three threads' steps from a first state. Step makes the next step
-// of a thread, and reports false if there is none now; check says what is wrong with a state, which is the last
-// if no thread can go on. Explore returns how many states there are, and what is wrong with one of them.
+// explore walks through all interleavings of three threads' steps from a first state. Step makes
+// the next step of a thread, and reports false if there is none now; check says what is wrong with
+// a state, which is the last if no thread can go on. Explore returns how many states there are, and
+// what is wrong with one of them.
 func explore[S comparable](first S, step func(s *S, thread int) bool, check func(s *S, last bool) string) (states int, problem string) {
 	seen, todo := map[S]bool{first: true}, []S{first}
 	for len(todo) > 0 {
@@ -34,7 +35,8 @@ func explore[S comparable](first S, step func(s *S, thread int) bool, check func
 	return len(seen), ""
 }
 
-// The model of Signal: a waiter that takes items, and two notifiers that put two items each: four events.
+// The model of Signal: a waiter that takes items, and two notifiers that put two items each: four
+// events.
 type signalState struct {
 	items    int8
 	kept     bool // a Notify
@@ -170,9 +172,9 @@ func TestTheModelOfSignalFindsEachMistake(t *testing.T) {
 	}
 }
 
-// The model of blocking and unblocking: thread 0 puts two tokens, each with a call of Unblocked; threads 1 and 2 are
-// workers, which run two coroutines that wait for a token each: four events. A step is what happens
-// under mu, or one atomic operation.
+// The model of blocking and unblocking: thread 0 puts two tokens, each with a call of Unblocked;
+// threads 1 and 2 are workers, which run two coroutines that wait for a token each: four events. A
+// step is what happens under mu, or one atomic operation.
 type blockState struct {
 	tokens, version, waiting int8
 	line                     [2]int8 // coroutines that wait, 1 or 2; 0 where there is none
@@ -521,9 +523,10 @@ func TestTheModelOfBlockingFindsEachMistake(t *testing.T) {
 	}
 }
 
-// The model of workers: thread 0 pushes two routines, of which the first runs until the second has ended, raises the
-// limit of one worker to two, and lowers it again: four events, in any order that leaves the first two and the last two as they are.
-// Threads 1 and 2 are the goroutines that run workers. All steps are under mu.
+// The model of workers: thread 0 pushes two routines, of which the first runs until the second has
+// ended, raises the limit of one worker to two, and lowers it again: four events, in any order that
+// leaves the first two and the last two as they are. Threads 1 and 2 are the goroutines that run
+// workers. All steps are under mu.
 type crewState struct {
 	queue                    [2]int8
 	limit, workers, starting int8

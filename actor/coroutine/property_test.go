@@ -17,8 +17,9 @@ import (
 	. "github.com/sluice-go/sluice/actor/coroutine"
 )
 
-// A scheduler by hand does what a naive model does, in which each blocker is a number of tokens and a list of
-// routines: those that have been announced to, and whose tokens are there, go on from the front.
+// A scheduler by hand does what a naive model does, in which each blocker is a number of tokens and
+// a list of routines: those that have been announced to, and whose tokens are there, go on from the
+// front.
 func TestTheSchedulerDoesWhatANaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := NewScheduler()
@@ -58,7 +59,8 @@ func TestTheSchedulerDoesWhatANaiveModelDoes(t *testing.T) {
 				l.waiting = append(l.waiting, i)
 			},
 			"coroutine": func(t *rapid.T) {
-				// It visits two blockers; to the model it is two routines, so it comes only when nothing else can happen in between.
+				// It visits two blockers; to the model it is two routines, so it comes only when
+				// nothing else can happen in between.
 				l, i := &lines[rapid.IntRange(0, blockers-1).Draw(t, "blocker")], made
 				made++
 				_, err := s.Go(background, func(c *Coroutine) error {
@@ -160,9 +162,9 @@ func settle(s *Scheduler, between func()) {
 	}
 }
 
-// Everything at once: coroutines and tasks over small queues, workers that change in number, routines that
-// panic, exit, lock their threads, are withdrawn or canceled. Each item comes out once, and each routine is
-// accounted for.
+// Everything at once: coroutines and tasks over small queues, workers that change in number,
+// routines that panic, exit, lock their threads, are withdrawn or canceled. Each item comes out
+// once, and each routine is accounted for.
 func TestUnderLoadEachItemAndEachRoutineIsAccountedFor(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Queue is a bounded queue between routines of one scheduler, and between them and other goroutines: the text's
-// CoQueue. Routines wait in it without keeping a worker; other goroutines put and take items by TryEnqueue and
-// TryDequeue. Items come out in the order in which they were put in, and routines that wait get and put
-// theirs in the order in which they came.
+// Queue is a bounded queue between routines of one scheduler, and between them and other
+// goroutines: the text's CoQueue. Routines wait in it without keeping a worker; other goroutines
+// put and take items by TryEnqueue and TryDequeue. Items come out in the order in which they were
+// put in, and routines that wait get and put theirs in the order in which they came.
 type Queue[T any] struct {
 	mu    sync.Mutex
 	items []T // a ring
@@ -18,8 +18,8 @@ type Queue[T any] struct {
 	empty, full *Blocker
 }
 
-// NewQueue returns a queue of the scheduler's routines for up to capacity items. It fails with *ArgumentError if the
-// scheduler is nil, or the capacity is less than 1.
+// NewQueue returns a queue of the scheduler's routines for up to capacity items. It fails with
+// *ArgumentError if the scheduler is nil, or the capacity is less than 1.
 func NewQueue[T any](s *Scheduler, capacity int) (*Queue[T], error) {
 	switch {
 	case s == nil:
@@ -40,12 +40,12 @@ func (q *Queue[T]) Len() int {
 	return q.count
 }
 
-// TryEnqueue puts an item in, unless the queue is full or routines wait to put one in, and reports whether it has.
-// Any goroutine may call it.
+// TryEnqueue puts an item in, unless the queue is full or routines wait to put one in, and reports
+// whether it has. Any goroutine may call it.
 func (q *Queue[T]) TryEnqueue(x T) bool { return q.full.Waiting() == 0 && q.put(x) }
 
-// TryDequeue takes the first item out, unless the queue is empty or routines wait for one, and reports whether it has.
-// Any goroutine may call it.
+// TryDequeue takes the first item out, unless the queue is empty or routines wait for one, and
+// reports whether it has. Any goroutine may call it.
 func (q *Queue[T]) TryDequeue() (T, bool) {
 	if q.empty.Waiting() > 0 {
 		var none T
@@ -91,16 +91,16 @@ func (q *Queue[T]) BlockingEnqueue(c *Coroutine, x T) error {
 	return q.full.until(c, "BlockingEnqueue", func() bool { return q.put(x) })
 }
 
-// BlockingDequeue takes the first item out, and has the coroutine wait while the queue is empty. It fails as
-// Blocker.WaitUntilNotBlocked does; then no item has been taken.
+// BlockingDequeue takes the first item out, and has the coroutine wait while the queue is empty. It
+// fails as Blocker.WaitUntilNotBlocked does; then no item has been taken.
 func (q *Queue[T]) BlockingDequeue(c *Coroutine) (x T, err error) {
 	err = q.empty.until(c, "BlockingDequeue", func() (ok bool) { x, ok = q.take(); return ok })
 	return x, err
 }
 
-// EnqueueThen makes a task that waits while the queue is full, puts the item in, and calls then with nil. If the
-// wait fails, then is called with the error, and the item is not in the queue: see SetRoutineContinuation, which also says how EnqueueThen
-// fails.
+// EnqueueThen makes a task that waits while the queue is full, puts the item in, and calls then
+// with nil. If the wait fails, then is called with the error, and the item is not in the queue: see
+// SetRoutineContinuation, which also says how EnqueueThen fails.
 func (q *Queue[T]) EnqueueThen(x T, then func(error)) (*Task, error) {
 	if then == nil {
 		return nil, &ArgumentError{"EnqueueThen", "then", "is nil"}
@@ -115,9 +115,9 @@ func (q *Queue[T]) EnqueueThen(x T, then func(error)) (*Task, error) {
 	})
 }
 
-// DequeueThen makes a task that waits while the queue is empty, takes the first item out, and calls then with it. If the
-// wait fails, then is called with the error, and no item has been taken: see SetRoutineContinuation, which also says how DequeueThen
-// fails.
+// DequeueThen makes a task that waits while the queue is empty, takes the first item out, and calls
+// then with it. If the wait fails, then is called with the error, and no item has been taken: see
+// SetRoutineContinuation, which also says how DequeueThen fails.
 func (q *Queue[T]) DequeueThen(then func(T, error)) (*Task, error) {
 	if then == nil {
 		return nil, &ArgumentError{"DequeueThen", "then", "is nil"}

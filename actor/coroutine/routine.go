@@ -10,13 +10,15 @@ import (
 type routine struct {
 	s  *Scheduler
 	co *Coroutine // nil if it is a task
-	// run is the function of a task. It reports whether the task is to wait again where it has waited.
+	// run is the function of a task. It reports whether the task is to wait again where it has
+	// waited.
 	run func(error) (again bool)
 	// source is the function that it was made of; for its name.
 	source any
 
 	// What follows is guarded by the mu of s. While the routine is running, the goroutine that runs
-	// it may read the state, which does not change then, and has err, ticket, takes and outcome to itself.
+	// it may read the state, which does not change then, and has err, ticket, takes and outcome to
+	// itself.
 	state      state
 	home       *Blocker // of a task: where it waits
 	at         *Blocker // that it waits for
@@ -28,7 +30,8 @@ type routine struct {
 	done       chan struct{} // closed when it has ended; nil until it is asked for
 }
 
-// A state of a routine. It is in one of them at a time, and in the structure that belongs to it: S1.
+// A state of a routine. It is in one of them at a time, and in the structure that belongs to it:
+// S1.
 type state uint8
 
 const (
@@ -50,8 +53,8 @@ var may = [...]uint8{
 	ended:    0,
 }
 
-// is sets the state. It panics if the state must not follow on that before: S1 would not hold.
-// The caller holds mu.
+// is sets the state. It panics if the state must not follow on that before: S1 would not hold. The
+// caller holds mu.
 func (r *routine) is(next state) {
 	if may[r.state]&(1<<next) == 0 {
 		r.cannotBe(next)
@@ -102,9 +105,9 @@ func (r *routine) await(ctx context.Context) error {
 // Task is a routine that is a function to go on with: a continuation.
 type Task struct{ routine }
 
-// Await waits until the task has ended. It returns nil if its function has returned,
-// *RoutineError if the function has not, ErrWithdrawn if it was withdrawn; or the context's error, if that
-// ends first. A routine that calls it keeps its worker.
+// Await waits until the task has ended. It returns nil if its function has returned, *RoutineError
+// if the function has not, ErrWithdrawn if it was withdrawn; or the context's error, if that ends
+// first. A routine that calls it keeps its worker.
 func (t *Task) Await(ctx context.Context) error { return t.await(ctx) }
 
 // Withdraw takes back a task that has not begun: it never runs. It reports false, and does nothing,

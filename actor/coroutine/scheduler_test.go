@@ -35,7 +35,8 @@ func (k *tokens) take() bool {
 	}
 }
 
-// Several tasks and coroutines wait for one blocker. None is lost, and they go on in the order in which they came.
+// Several tasks and coroutines wait for one blocker. None is lost, and they go on in the order in
+// which they came.
 func TestAllThatWaitForOneBlockerGoOnInTheOrderInWhichTheyCame(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *Scheduler, settle func()) {
 		q, err := NewQueue[string](s, 1)
@@ -105,7 +106,8 @@ func TestOneCallOfUnblockedIsEnoughForAGate(t *testing.T) {
 	})
 }
 
-// A single token among many waiters costs two evaluations, and one switch: there is no thundering herd.
+// A single token among many waiters costs two evaluations, and one switch: there is no thundering
+// herd.
 func TestOneItemAmongManyWaitersWakesOne(t *testing.T) {
 	s := newScheduler(t)
 	var k tokens
@@ -288,7 +290,8 @@ func TestAnUnblockedRoutineDoesNotWaitForTheOneThatUnblockedIt(t *testing.T) {
 	require.NoError(t, awaited(t, long))
 }
 
-// A blocker says that it is not blocked, and it is: the waiter goes on, and one that waits in a loop lets others run.
+// A blocker says that it is not blocked, and it is: the waiter goes on, and one that waits in a
+// loop lets others run.
 func TestABlockerThatLiesKeepsNothingFromRunning(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *Scheduler, _ func()) {
 		liar := newBlocker(t, s, func() bool { return false })
@@ -362,7 +365,8 @@ func TestABlockerThatFailsEndsTheWaitsOfItsLine(t *testing.T) {
 						require.ErrorContains(t, e, "runtime.Goexit")
 					}
 				}
-				// A coroutine that finds it on its own is told in the same way, unless that ends its goroutine.
+				// A coroutine that finds it on its own is told in the same way, unless that ends
+				// its goroutine.
 				own := started(t, s, func(c *Coroutine) error { return b.WaitUntilNotBlocked(c) })
 				settle()
 				if name == "panic" {
@@ -438,8 +442,9 @@ func TestARoutineThatFailsFailsItselfOnly(t *testing.T) {
 	}
 }
 
-// Coroutines, tasks and conditions that lock their operating-system thread, and goroutines with such a lock that run
-// routines by hand, or make them, do not end the process, and all end properly.
+// Coroutines, tasks and conditions that lock their operating-system thread, and goroutines with
+// such a lock that run routines by hand, or make them, do not end the process, and all end
+// properly.
 func TestALockOnTheThreadEndsWithTheNextWait(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -492,7 +497,8 @@ func TestALockOnTheThreadEndsWithTheNextWait(t *testing.T) {
 	})
 }
 
-// When a scheduler is closed every wait ends with ErrClosed; what can run runs; nothing is lost, and nothing hangs.
+// When a scheduler is closed every wait ends with ErrClosed; what can run runs; nothing is lost,
+// and nothing hangs.
 func TestCloseEndsEveryWait(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *Scheduler, settle func()) {
 		b := newBlocker(t, s, func() bool { return true })
@@ -609,7 +615,8 @@ func TestAWithdrawnTaskNeverRuns(t *testing.T) {
 	require.Equal(t, NoRoutines, s.RunNextUnblockedRoutine())
 }
 
-// The end of a context ends the wait of its coroutine, and those after; one that has ended before does not begin.
+// The end of a context ends the wait of its coroutine, and those after; one that has ended before
+// does not begin.
 func TestTheEndOfAContextEndsTheWaitsOfItsCoroutine(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *Scheduler, settle func()) {
 		cause := errors.New("cause")
@@ -722,7 +729,8 @@ func TestACoroutineAwaitsAFutureWithoutItsWorker(t *testing.T) {
 	})
 }
 
-// A scheduler is the dispatcher of objects: by hand their turns run when the caller says, and on workers by themselves.
+// A scheduler is the dispatcher of objects: by hand their turns run when the caller says, and on
+// workers by themselves.
 func TestASchedulerRunsTheTurnsOfObjects(t *testing.T) {
 	type counter struct{ n int }
 	for name, options := range map[string][]Option{"by hand": nil, "workers": {Workers(2)}} {

@@ -6,8 +6,8 @@ package coroutine
 //	take ──► a routine ──► run ──► settle ──► take …
 //	 └─► a blocker ──► examine: still blocked, or the first of its line
 //
-// It is used by one goroutine at a time. On a goroutine that is not the scheduler's it has coroutines run by one
-// that is, and waits for that (substitute).
+// It is used by one goroutine at a time. On a goroutine that is not the scheduler's it has
+// coroutines run by one that is, and waits for that (substitute).
 type worker struct {
 	s   *Scheduler
 	own bool // its goroutine is one of the scheduler's: C1
@@ -28,8 +28,8 @@ func (w *worker) Run() {
 	w.work()
 }
 
-// work runs routines until there are none, or there are too many workers. If a function ends the goroutine,
-// another one of the dispatcher takes its place.
+// work runs routines until there are none, or there are too many workers. If a function ends the
+// goroutine, another one of the dispatcher takes its place.
 func (w *worker) work() {
 	s := w.s
 	returned := false
@@ -49,8 +49,8 @@ func (w *worker) work() {
 		}
 		for r != nil {
 			if c := r.co; c != nil && w.own {
-				// This is what run does, without its frames: after a switch the processor does not foresee where a
-				// return leads, so that each takes as long as several calls.
+				// This is what run does, without its frames: after a switch the processor does not
+				// foresee where a return leads, so that each takes as long as several calls.
 				s.release()
 				if c.next == nil {
 					c.start()
@@ -130,7 +130,8 @@ func (w *worker) take() *routine {
 }
 
 // examine evaluates the condition of a blocker that was in the run queue. If it is not blocked,
-// examine takes the first routine out of its line. It is called with mu held, and lets go of it meanwhile.
+// examine takes the first routine out of its line. It is called with mu held, and lets go of it
+// meanwhile.
 func (w *worker) examine(b *Blocker) *routine {
 	s := w.s
 	b.examination = examined
@@ -169,9 +170,10 @@ func (b *Blocker) decide(blocked bool, failure *BlockerError, version uint64) *r
 	return nil
 }
 
-// run runs a routine that it has taken until that waits, yields or ends. It is called with mu held, and lets go of
-// it meanwhile. If a goroutine of the scheduler runs the routine in place of this one, it may run others
-// after it if more is set, and run returns the one that it has taken and left.
+// run runs a routine that it has taken until that waits, yields or ends. It is called with mu held,
+// and lets go of it meanwhile. If a goroutine of the scheduler runs the routine in place of this
+// one, it may run others after it if more is set, and run returns the one that it has taken and
+// left.
 func (w *worker) run(r *routine, more bool) *routine {
 	s := w.s
 	s.release()
@@ -222,25 +224,24 @@ func (s *Scheduler) settle(r *routine, again bool) {
 		}
 		return
 	}
-	n := c.intent
-	if n.over {
-		r.end(r.outcome)
-		return
-	}
-	c.intent = intent{}
-	if err := c.interrupted(); err != nil && n.at != nil {
-		r.err = err
-		n.at = nil
-	}
-	if n.at == nil {
+	switch c.intent.to {
+	case toYield:
 		s.ready(r)
-	} else {
-		n.at.enlist(r, n)
+	case toWait:
+		n := c.intent
+		c.intent.at = nil
+		if r.err = c.interrupted(); r.err != nil {
+			s.ready(r)
+		} else {
+			n.at.enlist(r, n)
+		}
+	case toEnd:
+		r.end(r.outcome)
 	}
 }
 
-// substitution is a goroutine of the scheduler that runs coroutines in place of a worker whose goroutine is not
-// the scheduler's. The worker waits for it, so that one of the two runs at a time.
+// substitution is a goroutine of the scheduler that runs coroutines in place of a worker whose
+// goroutine is not the scheduler's. The worker waits for it, so that one of the two runs at a time.
 type substitution struct {
 	worker
 	first *routine
@@ -248,8 +249,9 @@ type substitution struct {
 	left  chan *routine // what it has taken, and not run
 }
 
-// substitute has a goroutine of the scheduler run a coroutine; and, if more is set, the next routines as long as they are
-// coroutines. It returns the routine that the goroutine has taken after that, if any.
+// substitute has a goroutine of the scheduler run a coroutine; and, if more is set, the next
+// routines as long as they are coroutines. It returns the routine that the goroutine has taken
+// after that, if any.
 func (w *worker) substitute(r *routine, more bool) *routine {
 	t := &substitution{worker: worker{s: w.s, own: true, running: w.running}, first: r, more: more, left: make(chan *routine, 1)}
 	w.running = nil
