@@ -82,20 +82,36 @@ func (b *Blocker) Unblocked() {
 // coroutine is nil, is not running, or belongs to another scheduler. Then the coroutine does not
 // wait any more, and goes on.
 func (b *Blocker) WaitUntilNotBlocked(c *Coroutine) error {
-	return b.wait(c, "WaitUntilNotBlocked", false, false)
+	return b.wait(c, "WaitUntilNotBlocked")
 }
 
 // until has the coroutine wait for the blocker until step reports that it has done what the wait
-// was for. It keeps its place if others have come first.
+// was for. Step reports false if, and only if, the blocker is blocked: so it stands for an
+// evaluation of the condition. The coroutine keeps its place if others have come first.
 func (b *Blocker) until(c *Coroutine, call string, step func() bool) error {
+	if err := b.s.isRunning(c, call); err != nil {
+		return err
+	}
+	c.ticket, c.takes = 0, true
 	for again := false; ; again = true {
-		if err := b.wait(c, call, again, true); err != nil {
+		if err := c.interrupted(); err != nil {
 			b.passOn()
 			return err
 		}
-		if step() {
-			b.passOn()
-			return nil
+		n := intent{to: toWait, at: b, again: again}
+		if again || b.waiting.Load() == 0 {
+			n.version = b.version.Load() // before the step: S2
+			if step() {
+				b.passOn()
+				return nil
+			}
+			n.evaluated = true
+		}
+		c.intent = n
+		c.prepare()
+		c.yield(struct{}{}) // C1, C2
+		if err := c.cause(); err != nil {
+			return err
 		}
 	}
 }
@@ -118,30 +134,24 @@ func (b *Blocker) passOn() {
 // yields.
 const maxPasses = 64
 
-// wait is WaitUntilNotBlocked. If again is set, the coroutine has been considered at this blocker
-// before, and keeps its place in the line. Takes says that it will pass on.
-func (b *Blocker) wait(c *Coroutine, call string, again, takes bool) error {
+// wait is WaitUntilNotBlocked.
+func (b *Blocker) wait(c *Coroutine, call string) error {
 	if err := b.s.isRunning(c, call); err != nil {
 		return err
 	}
-	if c.takes = takes; !again {
-		c.ticket = 0
-	}
-	for {
+	c.ticket, c.takes = 0, false
+	n := intent{to: toWait, at: b}
+	for b.waiting.Load() == 0 { // else it comes behind those that wait
 		if err := c.interrupted(); err != nil {
 			return err
 		}
-		if !again && b.waiting.Load() > 0 { // first come first served
-			c.intent = intent{to: toWait, at: b}
-			break
-		}
-		version := b.version.Load() // before the condition is evaluated: S2
+		n.version = b.version.Load() // before the condition is evaluated: S2
 		blocked, failure := b.evaluate(nil)
 		if failure != nil {
 			return failure
 		}
 		if blocked {
-			c.intent = intent{to: toWait, at: b, evaluated: true, version: version, again: again}
+			n.evaluated = true
 			break
 		}
 		if c.passes++; c.passes < maxPasses {
@@ -151,6 +161,7 @@ func (b *Blocker) wait(c *Coroutine, call string, again, takes bool) error {
 			return err
 		}
 	}
+	c.intent = n
 	c.prepare()
 	c.yield(struct{}{}) // C1, C2
 	return c.cause()

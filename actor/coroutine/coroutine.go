@@ -260,7 +260,7 @@ func Await[R any](c *Coroutine, f actor.Future[R]) (R, error) {
 		there.Store(true)
 		b.Unblocked()
 	})
-	if e := b.wait(c, "Await", false, false); e != nil {
+	if e := b.wait(c, "Await"); e != nil {
 		var none R
 		return none, e
 	}

@@ -57,6 +57,9 @@ func (w *worker) work() {
 				}
 				c.next()
 				s.mu.Lock()
+				if r = w.exchange(c); r != nil {
+					continue
+				}
 				w.leave()
 				break
 			}
@@ -168,6 +171,25 @@ func (b *Blocker) decide(blocked bool, failure *BlockerError, version uint64) *r
 		return r
 	}
 	return nil
+}
+
+// exchange does what leave and take do if the coroutine that has been running has yielded, and the
+// next in the run queue is a coroutine, too, that has begun: it returns that. Else it does nothing,
+// and returns nil. The caller holds mu.
+func (w *worker) exchange(c *Coroutine) *routine {
+	s := w.s
+	if c.intent.to != toYield || s.queue.len() == 0 || s.workers > s.limit {
+		return nil
+	}
+	next := s.queue.entries[s.queue.head].routine
+	if next == nil || next.state != runnable || next.co == nil || next.co.next == nil {
+		return nil
+	}
+	s.queue.pop()
+	s.ready(&c.routine)
+	next.is(running)
+	w.running = next
+	return next
 }
 
 // run runs a routine that it has taken until that waits, yields or ends. It is called with mu held,
