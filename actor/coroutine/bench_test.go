@@ -23,9 +23,13 @@ type side struct {
 }
 
 // versus runs the two sides in turn and reports what ours costs in units of the peer's.
-func versus(b *testing.B, peer, ours side) {
-	const rounds = 11
-	n := max(b.N/rounds, 2)
+func versus(b *testing.B, peer, ours side) { versusOf(b, max(b.N/rounds, 2), peer, ours) }
+
+// rounds is how often both sides run.
+const rounds = 11
+
+// versusOf is versus with n operations in each round.
+func versusOf(b *testing.B, n int, peer, ours side) {
 	var walls, cpus, peerNs, ourNs []float64
 	for range rounds {
 		pw, pc := timed(peer.run, n)
@@ -221,7 +225,7 @@ func BenchmarkUnblock(b *testing.B) {
 					}
 				}
 			}
-			versus(b, side{"ten", with(few)}, side{"million", with(many)})
+			versusOf(b, 50_000, side{"ten", with(few)}, side{"million", with(many)})
 		})
 	}
 }
