@@ -42,13 +42,13 @@ const (
 )
 
 // NewBlocker returns a blocker of the scheduler's routines, which is blocked while the condition
-// returns true. It fails with *ArgumentError if an argument is nil.
+// returns true. It fails with *activeobject.ArgumentError if an argument is nil.
 func NewBlocker(s *Scheduler, condition func() bool) (*Blocker, error) {
 	switch {
 	case s == nil:
-		return nil, &ArgumentError{"NewBlocker", "s", "is nil"}
+		return nil, wrong("NewBlocker", "s", "is nil")
 	case condition == nil:
-		return nil, &ArgumentError{"NewBlocker", "condition", "is nil"}
+		return nil, wrong("NewBlocker", "condition", "is nil")
 	}
 	return &Blocker{s: s, condition: condition}, nil
 }
@@ -78,9 +78,9 @@ func (b *Blocker) Unblocked() {
 // for it; but a coroutine that has passed in this way 64 times yields first.
 //
 // It fails with ErrClosed if the scheduler is closed, with the cause of the coroutine's context
-// when that ends, with *BlockerError if the condition panics, and with *ArgumentError if the
-// coroutine is nil, is not running, or belongs to another scheduler. Then the coroutine does not
-// wait any more, and goes on.
+// when that ends, with *BlockerError if the condition panics, and with *activeobject.ArgumentError
+// if the coroutine is nil, is not running, or belongs to another scheduler. Then the coroutine does
+// not wait any more, and goes on.
 func (b *Blocker) WaitUntilNotBlocked(c *Coroutine) error {
 	return b.wait(c, "WaitUntilNotBlocked")
 }

@@ -56,7 +56,7 @@ const (
 )
 
 // Go makes a coroutine, which begins soon. It fails with ErrClosed if the scheduler is closed, and
-// with *ArgumentError if an argument is nil.
+// with *activeobject.ArgumentError if an argument is nil.
 //
 // When the context ends, the coroutine's wait, and every later one, fails with its cause. If it has
 // ended before the coroutine begins, the body never runs. The context may be nil.
@@ -66,7 +66,7 @@ const (
 // always begins, unless its context ends; when the scheduler is closed its waits fail.
 func (s *Scheduler) Go(ctx context.Context, body func(*Coroutine) error) (*Coroutine, error) {
 	if body == nil {
-		return nil, &ArgumentError{"Go", "body", "is nil"}
+		return nil, wrong("Go", "body", "is nil")
 	}
 	c := &Coroutine{body: body, ctx: ctx}
 	c.s, c.co, c.source = s, c, body
@@ -149,8 +149,8 @@ func (c *Coroutine) Context() context.Context {
 }
 
 // Yield lets all routines run first that are runnable now. It fails, and does not yield, as a wait
-// does if the scheduler is closed or the coroutine's context has ended; and with *ArgumentError if
-// the coroutine is not running.
+// does if the scheduler is closed or the coroutine's context has ended; and with
+// *activeobject.ArgumentError if the coroutine is not running.
 func (c *Coroutine) Yield() error {
 	if err := c.s.isRunning(c, "Yield"); err != nil {
 		return err
@@ -168,11 +168,11 @@ func (c *Coroutine) Yield() error {
 func (s *Scheduler) isRunning(c *Coroutine, call string) error {
 	switch {
 	case c == nil:
-		return &ArgumentError{call, "coroutine", "is nil"}
+		return wrong(call, "coroutine", "is nil")
 	case c.s != s:
-		return &ArgumentError{call, "coroutine", "belongs to another scheduler"}
+		return wrong(call, "coroutine", "belongs to another scheduler")
 	case c.state != running:
-		return &ArgumentError{call, "coroutine", "is not running: it is " + states[c.state]}
+		return wrong(call, "coroutine", "is not running: it is "+states[c.state])
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func unlockThread() {
 func Await[R any](c *Coroutine, f actor.Future[R]) (R, error) {
 	var result R
 	if c == nil {
-		return result, &ArgumentError{"Await", "coroutine", "is nil"}
+		return result, wrong("Await", "coroutine", "is nil")
 	}
 	var there atomic.Bool
 	b := &Blocker{s: c.s, condition: func() bool { return !there.Load() }}

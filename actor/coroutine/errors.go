@@ -3,6 +3,8 @@ package coroutine
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sluice-go/sluice/activeobject"
 )
 
 var (
@@ -12,18 +14,6 @@ var (
 	// ErrWithdrawn is the outcome of a task that was withdrawn. It has not run.
 	ErrWithdrawn = errors.New("sluice: the task was withdrawn")
 )
-
-// ArgumentError says that an argument or an option makes no sense. Nothing has changed.
-type ArgumentError struct {
-	Call     string
-	Argument string
-	Problem  string
-}
-
-// Error implements error.
-func (e *ArgumentError) Error() string {
-	return "sluice: coroutine." + e.Call + ": " + e.Argument + " " + e.Problem
-}
 
 // RoutineError is the outcome of a routine whose function has not returned: it panicked, or called
 // runtime.Goexit. Other routines are not concerned, and the worker, or one in its place, goes on.
@@ -67,6 +57,11 @@ func (e *CloseError) Error() string {
 
 // Unwrap returns the cause.
 func (e *CloseError) Unwrap() error { return e.Cause }
+
+// wrong returns the error of an argument or an option that makes no sense.
+func wrong(call, argument, problem string) error {
+	return &activeobject.ArgumentError{Call: "coroutine." + call, Argument: argument, Problem: problem}
+}
 
 func failed(kind, function string, value any) string {
 	if value == nil {

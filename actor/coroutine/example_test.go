@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/actor/coroutine"
 )
 
-// Two coroutines share a queue of one item. They are run by hand, so that they take turns in the same order each time.
+// Two coroutines share a queue of one item. They are run by hand, so that they take turns in the
+// same order each time.
 func ExampleScheduler_RunNextUnblockedRoutine() {
 	ctx := context.Background()
 	s, _ := coroutine.NewScheduler()
@@ -35,13 +36,7 @@ func ExampleScheduler_RunNextUnblockedRoutine() {
 	for s.RunNextUnblockedRoutine() == coroutine.RanOneRoutine {
 	}
 	s.Close(ctx)
-	// Output:
-	// put 0
-	// put 1
-	// got 0
-	// put 2
-	// got 1
-	// got 2
+	// Output: put 0 put 1 got 0 put 2 got 1 got 2
 }
 
 // Three tasks wait for a gate; one is withdrawn before it opens.
@@ -62,11 +57,5 @@ func ExampleScheduler_SetRoutineContinuation() {
 		fmt.Println(task.Await(ctx))
 	}
 	s.Close(ctx)
-	// Unordered output:
-	// true
-	// task 0 passes
-	// task 2 passes
-	// <nil>
-	// sluice: the task was withdrawn
-	// <nil>
+	// Unordered output: true task 0 passes task 2 passes <nil> sluice: the task was withdrawn <nil>
 }

@@ -19,13 +19,13 @@ type Queue[T any] struct {
 }
 
 // NewQueue returns a queue of the scheduler's routines for up to capacity items. It fails with
-// *ArgumentError if the scheduler is nil, or the capacity is less than 1.
+// *activeobject.ArgumentError if the scheduler is nil, or the capacity is less than 1.
 func NewQueue[T any](s *Scheduler, capacity int) (*Queue[T], error) {
 	switch {
 	case s == nil:
-		return nil, &ArgumentError{"NewQueue", "s", "is nil"}
+		return nil, wrong("NewQueue", "s", "is nil")
 	case capacity < 1:
-		return nil, &ArgumentError{"NewQueue", "capacity", fmt.Sprintf("is %d: there has to be room for one item at least", capacity)}
+		return nil, wrong("NewQueue", "capacity", fmt.Sprintf("is %d: there has to be room for one item at least", capacity))
 	}
 	q := &Queue[T]{items: make([]T, capacity)}
 	q.empty = &Blocker{s: s, condition: func() bool { return q.Len() == 0 }}
@@ -103,7 +103,7 @@ func (q *Queue[T]) BlockingDequeue(c *Coroutine) (x T, err error) {
 // SetRoutineContinuation, which also says how EnqueueThen fails.
 func (q *Queue[T]) EnqueueThen(x T, then func(error)) (*Task, error) {
 	if then == nil {
-		return nil, &ArgumentError{"EnqueueThen", "then", "is nil"}
+		return nil, wrong("EnqueueThen", "then", "is nil")
 	}
 	return q.full.s.task(q.full, "EnqueueThen", then, true, func(err error) (again bool) {
 		if err == nil && !q.put(x) {
@@ -120,7 +120,7 @@ func (q *Queue[T]) EnqueueThen(x T, then func(error)) (*Task, error) {
 // SetRoutineContinuation, which also says how DequeueThen fails.
 func (q *Queue[T]) DequeueThen(then func(T, error)) (*Task, error) {
 	if then == nil {
-		return nil, &ArgumentError{"DequeueThen", "then", "is nil"}
+		return nil, wrong("DequeueThen", "then", "is nil")
 	}
 	return q.empty.s.task(q.empty, "DequeueThen", then, true, func(err error) (again bool) {
 		var x T

@@ -79,7 +79,7 @@ func Workers(n int) Option {
 func Dispatcher(d actor.Dispatcher, n int) Option {
 	return func(s *Scheduler) error {
 		if d == nil {
-			return &ArgumentError{"Dispatcher", "d", "is nil"}
+			return wrong("Dispatcher", "d", "is nil")
 		}
 		s.dispatcher, s.limit = d, n
 		s.options++
@@ -92,7 +92,7 @@ func Dispatcher(d actor.Dispatcher, n int) Option {
 func Failures(report func(error)) Option {
 	return func(s *Scheduler) error {
 		if report == nil {
-			return &ArgumentError{"Failures", "report", "is nil"}
+			return wrong("Failures", "report", "is nil")
 		}
 		s.failures = report
 		return nil
@@ -101,26 +101,26 @@ func Failures(report func(error)) Option {
 
 func atLeastOne(call string, n int) error {
 	if n < 1 {
-		return &ArgumentError{call, "n", fmt.Sprintf("is %d: there has to be one worker at least", n)}
+		return wrong(call, "n", fmt.Sprintf("is %d: there has to be one worker at least", n))
 	}
 	return nil
 }
 
 // NewScheduler makes a scheduler. Without Workers or Dispatcher it runs nothing by itself: its
-// caller runs routines one at a time, by RunNextUnblockedRoutine. It fails with *ArgumentError if
-// an option makes no sense, or both are given.
+// caller runs routines one at a time, by RunNextUnblockedRoutine. It fails with
+// *activeobject.ArgumentError if an option makes no sense, or both are given.
 func NewScheduler(options ...Option) (*Scheduler, error) {
 	s := &Scheduler{}
 	for _, o := range options {
 		if o == nil {
-			return nil, &ArgumentError{"NewScheduler", "an option", "is nil"}
+			return nil, wrong("NewScheduler", "an option", "is nil")
 		}
 		if err := o(s); err != nil {
 			return nil, err
 		}
 	}
 	if s.options > 1 {
-		return nil, &ArgumentError{"NewScheduler", "options", "name two executors: one of Workers and Dispatcher is possible, once"}
+		return nil, wrong("NewScheduler", "options", "name two executors: one of Workers and Dispatcher is possible, once")
 	}
 	return s, nil
 }
@@ -131,11 +131,11 @@ func NewScheduler(options ...Option) (*Scheduler, error) {
 // So run is called once, unless the task is withdrawn.
 //
 // SetRoutineContinuation evaluates nothing, and does not block. It fails with ErrClosed if the
-// scheduler is closed, and with *ArgumentError if run is nil, or b is of another scheduler; then
-// run is not called.
+// scheduler is closed, and with *activeobject.ArgumentError if run is nil, or b is of another
+// scheduler; then run is not called.
 func (s *Scheduler) SetRoutineContinuation(b *Blocker, run func(error)) (*Task, error) {
 	if run == nil {
-		return nil, &ArgumentError{"SetRoutineContinuation", "run", "is nil"}
+		return nil, wrong("SetRoutineContinuation", "run", "is nil")
 	}
 	return s.task(b, "SetRoutineContinuation", run, false, func(err error) bool { run(err); return false })
 }
@@ -144,7 +144,7 @@ func (s *Scheduler) SetRoutineContinuation(b *Blocker, run func(error)) (*Task, 
 // on.
 func (s *Scheduler) task(b *Blocker, call string, source any, takes bool, run func(error) bool) (*Task, error) {
 	if b != nil && b.s != s {
-		return nil, &ArgumentError{call, "the blocker", "belongs to another scheduler"}
+		return nil, wrong(call, "the blocker", "belongs to another scheduler")
 	}
 	t := &Task{routine{s: s, run: run, source: source, home: b, takes: takes}}
 	if err := s.admit(&t.routine, b); err != nil {
@@ -180,14 +180,14 @@ func (s *Scheduler) Dispatch(t actor.Task) {
 
 // Resize changes how many workers there may be. If there are to be more, they begin at once with
 // what is runnable; if fewer, workers end as soon as their routines wait, yield or end. It fails
-// with *ArgumentError if n is less than 1, or routines are run by hand, and with ErrClosed; then
-// nothing has changed.
+// with *activeobject.ArgumentError if n is less than 1, or routines are run by hand, and with
+// ErrClosed; then nothing has changed.
 func (s *Scheduler) Resize(n int) error {
 	if err := atLeastOne("Resize", n); err != nil {
 		return err
 	}
 	if s.dispatcher == nil {
-		return &ArgumentError{"Resize", "the scheduler", "has no workers: it is run by hand"}
+		return wrong("Resize", "the scheduler", "has no workers: it is run by hand")
 	}
 	s.mu.Lock()
 	defer s.release()

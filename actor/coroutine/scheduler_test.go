@@ -264,7 +264,7 @@ func TestTheNumberOfWorkersChangesWhileTheyRun(t *testing.T) {
 	leave <- struct{}{}
 	until(t, "they do not end", func() bool { return s.Stats().Live == 0 && s.Stats().Workers == 0 })
 
-	var wrong *ArgumentError
+	var wrong *activeobject.ArgumentError
 	require.ErrorAs(t, s.Resize(0), &wrong)
 	require.Equal(t, "n", wrong.Argument)
 	require.ErrorAs(t, s.Resize(-1), &wrong)
@@ -655,7 +655,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	warm := &actor.Warm{}
 	c := started(t, s, func(c *Coroutine) error {
-		if err := far.WaitUntilNotBlocked(c); !errors.As(err, new(*ArgumentError)) {
+		if err := far.WaitUntilNotBlocked(c); !errors.As(err, new(*activeobject.ArgumentError)) {
 			return err
 		}
 		return nil
@@ -686,7 +686,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		"Await: coroutine is nil":      func() error { _, err := Await(nil, actor.Settled(1, nil)); return err },
 		"coroutine.Await: coroutine i": func() error { _, err := Await(c, actor.NewPromise[int]().Future()); return err },
 	} {
-		var e *ArgumentError
+		var e *activeobject.ArgumentError
 		err := make()
 		require.ErrorAs(t, err, &e, want)
 		require.ErrorContains(t, err, want)
