@@ -1,8 +1,12 @@
 package coroutine_test
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -281,4 +285,67 @@ func BenchmarkMemory(b *testing.B) {
 			until(b, "they do not end", func() bool { return ended.Load() == n })
 		}
 	})
+}
+
+// The echo of 64 bytes over loopback, with a coroutine for each connection over a Selector, against
+// a goroutine for each over net.Conn.
+func BenchmarkSelector(b *testing.B) {
+	for _, connections := range []int{1, 64} {
+		b.Run(fmt.Sprint(connections), func(b *testing.B) {
+			s := newScheduler(b, Workers(2))
+			n := newSelector(b, s)
+			echoed := func(clients []*net.TCPConn) func(int) {
+				return func(n int) {
+					var all sync.WaitGroup
+					for _, c := range clients {
+						all.Go(func() {
+							var p [64]byte
+							for range max(n/len(clients), 1) {
+								if _, err := c.Write(p[:]); err != nil {
+									b.Error(err)
+								}
+								if _, err := io.ReadFull(c, p[:]); err != nil {
+									b.Error(err)
+								}
+							}
+						})
+					}
+					all.Wait()
+				}
+			}
+			var peers, ours []*net.TCPConn
+			for range connections {
+				c, client := connected(b, n)
+				ours = append(ours, client)
+				started(b, s, func(co *Coroutine) error {
+					var p [64]byte
+					for {
+						k, err := c.Read(co, p[:])
+						if err != nil {
+							return err
+						}
+						if _, err := c.Write(co, p[:k]); err != nil {
+							return err
+						}
+					}
+				})
+			}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(b, err)
+			defer l.Close()
+			for range connections {
+				client, err := net.Dial("tcp", l.Addr().String())
+				require.NoError(b, err)
+				defer client.Close()
+				peers = append(peers, client.(*net.TCPConn))
+				conn, err := l.Accept()
+				require.NoError(b, err)
+				go func() {
+					defer conn.Close()
+					_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, 64))
+				}()
+			}
+			versus(b, side{"goroutines", echoed(peers)}, side{"selector", echoed(ours)})
+		})
+	}
 }

@@ -46,12 +46,15 @@ func (e *BlockerError) Unwrap() error { return asError(e.Value) }
 // CloseError says that routines were left when the context of Close had ended. Their waits have
 // ended with ErrClosed, and they go on until they return.
 type CloseError struct {
-	Left  int   // routines that have not ended
+	Left  int   // routines that have not ended; 0 if goroutines of the scheduler are still about to end
 	Cause error // of the context
 }
 
 // Error implements error.
 func (e *CloseError) Error() string {
+	if e.Left == 0 {
+		return fmt.Sprintf("sluice: close of a scheduler: all routines have ended, but not its goroutines: %v", e.Cause)
+	}
 	return fmt.Sprintf("sluice: close of a scheduler: %d routines have not ended: %v", e.Left, e.Cause)
 }
 

@@ -36,7 +36,13 @@ func ExampleScheduler_RunNextUnblockedRoutine() {
 	for s.RunNextUnblockedRoutine() == coroutine.RanOneRoutine {
 	}
 	s.Close(ctx)
-	// Output: put 0 put 1 got 0 put 2 got 1 got 2
+	// Output:
+	// put 0
+	// put 1
+	// got 0
+	// put 2
+	// got 1
+	// got 2
 }
 
 // Three tasks wait for a gate; one is withdrawn before it opens.
@@ -57,5 +63,11 @@ func ExampleScheduler_SetRoutineContinuation() {
 		fmt.Println(task.Await(ctx))
 	}
 	s.Close(ctx)
-	// Unordered output: true task 0 passes task 2 passes <nil> sluice: the task was withdrawn <nil>
+	// Unordered output:
+	// true
+	// task 0 passes
+	// task 2 passes
+	// <nil>
+	// sluice: the task was withdrawn
+	// <nil>
 }
