@@ -179,7 +179,7 @@ func (s *Scheduler) isRunning(c *Coroutine, call string) error {
 
 // C1. A coroutine is switched in and out by goroutines without a lock on their operating-system
 // thread, or else Go's runtime ends the process. Next is called by goroutines of the scheduler
-// only, which undo the lock after all other code that they run: see examine and run. The body's
+// only, which undo the lock after all other code that they run: see examine, run and reported. The body's
 // goroutine undoes it in prepare and main.
 //
 // C2. What the body wrote before it switched out happens before what is done after next has

@@ -164,6 +164,9 @@ type reported struct {
 
 // Run implements actor.Task. What the function itself fails of is not reported.
 func (r *reported) Run() {
-	defer func() { _ = recover() }()
+	defer func() {
+		_ = recover()
+		unlockThread() // C1
+	}()
 	r.report(r.err)
 }

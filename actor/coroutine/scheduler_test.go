@@ -321,6 +321,22 @@ func TestABlockerThatLiesKeepsNothingFromRunning(t *testing.T) {
 	})
 }
 
+// A condition that calls Unblocked itself is evaluated again and again, between other routines, and a caller by
+// hand gets back in between.
+func TestABlockerThatUnblocksItselfKeepsNothingFromRunning(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *Scheduler, _ func()) {
+		var b *Blocker
+		b = newBlocker(t, s, func() bool { b.Unblocked(); return true })
+		waits := task(t, s, b, func(error) {})
+		ran := started(t, s, func(c *Coroutine) error { return c.Yield() })
+		for s.Stats().Limit == 0 && s.Stats().Live > 1 {
+			s.RunNextUnblockedRoutine()
+		}
+		require.NoError(t, awaited(t, ran))
+		require.True(t, waits.Withdraw())
+	})
+}
+
 // A condition that panics, or ends its goroutine, fails those that wait for it; and nothing else.
 func TestABlockerThatFailsEndsTheWaitsOfItsLine(t *testing.T) {
 	cause := errors.New("cause")
@@ -391,6 +407,7 @@ func TestARoutineThatFailsFailsItselfOnly(t *testing.T) {
 				t.Run(executor, func(t *testing.T) {
 					var reports atomic.Int64
 					s := newScheduler(t, append(options(t), Failures(func(err error) {
+						runtime.LockOSThread() // which ends with the report
 						if errors.As(err, new(*RoutineError)) {
 							reports.Add(1)
 						}
@@ -404,6 +421,7 @@ func TestARoutineThatFailsFailsItselfOnly(t *testing.T) {
 						started(t, s, func(*Coroutine) error { fail(); return nil }),
 						started(t, s, func(c *Coroutine) error { err := b.WaitUntilNotBlocked(c); fail(); return err }),
 						started(t, s, func(c *Coroutine) error { defer fail(); return c.Yield() }),
+						started(t, s, func(c *Coroutine) error { defer c.Yield(); fail(); return nil }), // it waits on its way out
 					}
 					well := started(t, s, func(c *Coroutine) error {
 						for range 10 {

@@ -232,7 +232,7 @@ func TestAConnectionThatOtherCodeHasClosedIsAnError(t *testing.T) {
 			return err
 		})
 		require.NoError(t, awaited(t, read))
-		_, err = n.Add(other.Conn().(Conn))
+		_, err = n.Add(other.Conn())
 		require.ErrorIs(t, err, poll.ErrRegistered)
 	})
 }

@@ -90,10 +90,13 @@ func (w *worker) runOne() RunStatus {
 	}()
 	s.mu.Lock()
 	if s.dispatcher == nil {
-		if r := w.take(); r != nil {
-			w.run(r, false)
-			returned = true
-			return RanOneRoutine
+		// A condition that calls Unblocked itself is in the queue again each time.
+		for n := s.queue.len(); n > 0 && s.queue.len() > 0; n-- {
+			if r := w.next(); r != nil {
+				w.run(r, false)
+				returned = true
+				return RanOneRoutine
+			}
 		}
 	}
 	returned = true
@@ -106,30 +109,38 @@ func (w *worker) runOne() RunStatus {
 // take returns the next routine that is to run now, or nil if there is none. It is called with mu
 // held, and lets go of it while a condition is evaluated.
 func (w *worker) take() *routine {
-	s := w.s
-	for s.queue.len() > 0 {
-		e := s.queue.pop()
-		r := e.routine
-		switch {
-		case e.blocker != nil:
-			if r = w.examine(e.blocker); r == nil {
-				continue
-			}
-		case r.state == ended: // it was withdrawn
-			continue
+	for w.s.queue.len() > 0 {
+		if r := w.next(); r != nil {
+			return r
 		}
-		if c := r.co; c != nil && c.next == nil {
-			if err := c.interruption.Load(); err != nil {
-				r.end(*err) // it has never run
-				continue
-			}
-		}
-		r.is(running)
-		s.running++
-		w.running = r
-		return r
 	}
 	return nil
+}
+
+// next looks at the next entry of the run queue, and returns the routine that is to run now for it, if
+// there is one. It is called as take is.
+func (w *worker) next() *routine {
+	s := w.s
+	e := s.queue.pop()
+	r := e.routine
+	switch {
+	case e.blocker != nil:
+		if r = w.examine(e.blocker); r == nil {
+			return nil
+		}
+	case r.state == ended: // it was withdrawn
+		return nil
+	}
+	if c := r.co; c != nil && c.next == nil {
+		if err := c.interruption.Load(); err != nil {
+			r.end(*err) // it has never run
+			return nil
+		}
+	}
+	r.is(running)
+	s.running++
+	w.running = r
+	return r
 }
 
 // examine evaluates the condition of a blocker that was in the run queue. If it is not blocked,
