@@ -321,8 +321,34 @@ func TestABlockerThatLiesKeepsNothingFromRunning(t *testing.T) {
 	})
 }
 
-// A condition that calls Unblocked itself is evaluated again and again, between other routines, and a caller by
-// hand gets back in between.
+// A change that comes while a condition is being evaluated, and that the result does not show, is
+// not lost: neither by a worker, nor by a coroutine that is about to wait.
+func TestAChangeDuringAnEvaluationIsNotLost(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *Scheduler, settle func()) {
+		for _, continues := range []bool{false, true} {
+			var evaluations atomic.Int64
+			var b *Blocker
+			b = newBlocker(t, s, func() bool {
+				if evaluations.Add(1) > 1 {
+					return false
+				}
+				b.Unblocked() // it has changed just now, and the result is old
+				return true
+			})
+			var r interface{ Await(context.Context) error }
+			if continues {
+				r, _ = s.SetRoutineContinuation(b, func(error) {})
+			} else {
+				r = started(t, s, func(c *Coroutine) error { return b.WaitUntilNotBlocked(c) })
+			}
+			settle()
+			require.NoError(t, awaited(t, r))
+		}
+	})
+}
+
+// A condition that calls Unblocked itself is evaluated again and again, between other routines, and
+// a caller by hand gets back in between.
 func TestABlockerThatUnblocksItselfKeepsNothingFromRunning(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *Scheduler, _ func()) {
 		var b *Blocker

@@ -90,8 +90,8 @@ func (w *worker) runOne() RunStatus {
 	}()
 	s.mu.Lock()
 	if s.dispatcher == nil {
-		// A condition that calls Unblocked itself is in the queue again each time.
-		for n := s.queue.len(); n > 0 && s.queue.len() > 0; n-- {
+		// A condition that calls Unblocked itself is in the queue again each time: that has an end.
+		for n := s.queue.len() + maxPasses; n > 0 && s.queue.len() > 0; n-- {
 			if r := w.next(); r != nil {
 				w.run(r, false)
 				returned = true
