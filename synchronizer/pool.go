@@ -21,11 +21,13 @@ import (
 // (Waiting by other means than Sluice's keeps the thread.)
 //
 // Objects that need a thread when none is free get one in turn, each for one request.
+//
+// The number of threads can be changed while they run: see Resize.
 type Pool struct {
-	size    int
 	workers actor.Dispatcher
 
 	mu       sync.Mutex
+	size     int       // how many threads there are to be
 	busy     int       // threads that are reserved
 	kept     int       // of these, those of requests that wait: see Monitor
 	waiting  list.List // of *engine.Mailbox: objects that wait for a thread, each once
@@ -40,13 +42,57 @@ func NewPool(system *actor.System, n int) (*Pool, error) {
 	case system == nil:
 		return nil, &activeobject.ArgumentError{Call: "synchronizer.NewPool", Argument: "system", Problem: "is nil: make one with actor.NewSystem"}
 	case n < 1:
-		return nil, &activeobject.ArgumentError{Call: "synchronizer.NewPool", Argument: "n", Problem: fmt.Sprintf("is %d: a pool has one thread at least", n)}
+		return nil, wrongSize("synchronizer.NewPool", n)
 	}
 	return &Pool{size: n, workers: system.Workers()}, nil
 }
 
+// wrongSize is the error for a number of threads that is less than 1.
+func wrongSize(call string, n int) error {
+	return &activeobject.ArgumentError{Call: call, Argument: "n", Problem: fmt.Sprintf("is %d: a pool has one thread at least", n)}
+}
+
+// Resize changes the number of threads to n. If there are more than before, requests that wait for
+// one get theirs at once, the objects in turn. If there are fewer, a thread goes as soon as its
+// body ends or waits for another request; until then Busy is more than Size. No request is lost.
+// Under Monitor a thread that is held by a request that waits stays with it, so that a pool that is
+// made smaller may stand still; it goes on when it is made larger.
+//
+// Resize does not wait, and may be called from anywhere, also by a body that runs on the pool. It
+// fails with *activeobject.ArgumentError if n is less than 1; then nothing has changed.
+func (p *Pool) Resize(n int) error {
+	if n < 1 {
+		return wrongSize("Pool.Resize", n)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.size = n
+	for p.busy < p.size {
+		first := p.next()
+		if first == nil {
+			break
+		}
+		p.busy++
+		p.workers.Dispatch((*offer)(first)) // Offer takes a lock that the caller, if it is a guard, may hold
+	}
+	return nil
+}
+
+// offer is the task of telling an object that a thread has been reserved for it.
+type offer engine.Mailbox
+
+// Run implements actor.Task.
+func (o *offer) Run() { (*engine.Mailbox)(o).Offer() }
+
+// Size returns how many threads there are, or are to be: see Resize.
+func (p *Pool) Size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.size
+}
+
 // Busy returns how many threads are reserved for requests: more than there are, if bodies
-// have gone on that waited for others.
+// have gone on that waited for others, or the pool has been made smaller.
 func (p *Pool) Busy() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,19 +135,35 @@ func (p *Pool) remove(m *engine.Mailbox) bool {
 	return true
 }
 
-// Return implements engine.Threads. The first of the objects that wait gets the thread, unless
-// more threads are busy than the pool has.
-func (p *Pool) Return(actor.Task) {
-	p.mu.Lock()
-	if p.waiting.Len() == 0 || p.busy > p.size {
-		p.busy--
-		p.mu.Unlock()
-		return
+// next takes the first of the waiting objects out, or returns nil if there is none. The caller holds mu.
+func (p *Pool) next() *engine.Mailbox {
+	if p.waiting.Len() == 0 {
+		return nil
 	}
 	first := p.waiting.Front().Value.(*engine.Mailbox)
 	p.remove(first)
+	return first
+}
+
+// Return implements engine.Threads. The first of the objects that wait gets the thread, unless
+// more threads are busy than the pool has.
+//
+// No object waits while fewer threads are busy than the pool has: Take has one wait only if none is
+// free, Return lowers busy only if no object waits or more than size are busy, and Resize offers
+// what it adds. All three decide under mu.
+func (p *Pool) Return(actor.Task) {
+	p.mu.Lock()
+	var first *engine.Mailbox
+	if p.busy <= p.size {
+		first = p.next()
+	}
+	if first == nil {
+		p.busy--
+	}
 	p.mu.Unlock()
-	first.Offer()
+	if first != nil {
+		first.Offer()
+	}
 }
 
 // Retake implements engine.Threads.
