@@ -112,6 +112,8 @@ func (e *epoll) remove(d *Descriptor) error {
 	return os.NewSyscallError("epoll_ctl", err)
 }
 
+func (e *epoll) forget(*Descriptor) error { return nil }
+
 func (e *epoll) wait(all []found, timeout time.Duration) (n int, err error) {
 	var room [maxFound]unix.EpollEvent
 	events := room[:len(all)]

@@ -102,11 +102,12 @@ type Set struct {
 
 // system is an implementation of a Set. Its methods may be called at the same time, except that
 // one goroutine at a time calls wait, and that close is called once, and no method but wait is
-// called after it. Add, arm and remove are called with the mu of the Set held.
+// called after it. Add, arm, remove and forget are called with the mu of the Set held.
 type system interface {
 	add(d *Descriptor, r Ready) error
 	arm(d *Descriptor, r Ready) error
 	remove(d *Descriptor) error
+	forget(d *Descriptor) error // remove, without a system call about the descriptor
 	// wait stores what is ready, and returns how many that are. It returns none if the time has
 	// passed, or wake has been called since the last wait. A negative timeout has no end.
 	wait(found []found, timeout time.Duration) (int, error)
@@ -196,7 +197,13 @@ func (d *Descriptor) Arm(r Ready) error {
 
 // Remove takes the descriptor out of its set. No later Wait returns it. A second Remove, or one
 // after the set has been closed, does nothing.
-func (d *Descriptor) Remove() error {
+func (d *Descriptor) Remove() error { return d.remove(d.set.system.remove) }
+
+// Forget is Remove for a descriptor that has been closed already, which should not have been. The
+// number may be that of another one by now, so the operating system is not asked.
+func (d *Descriptor) Forget() { _ = d.remove(d.set.system.forget) }
+
+func (d *Descriptor) remove(from func(*Descriptor) error) error {
 	d.set.mu.Lock()
 	defer d.set.mu.Unlock()
 	if d.removed {
@@ -204,11 +211,13 @@ func (d *Descriptor) Remove() error {
 	}
 	d.removed = true
 	delete(d.set.members, d.token)
-	delete(d.set.numbers, d.fd)
+	if d.set.numbers[d.fd] == d {
+		delete(d.set.numbers, d.fd)
+	}
 	if d.set.closed {
 		return nil
 	}
-	return d.set.system.remove(d)
+	return from(d)
 }
 
 // maxFound is how many events one Wait fetches at most.

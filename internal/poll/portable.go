@@ -81,6 +81,8 @@ func (p *portable) remove(d *Descriptor) error {
 	return nil
 }
 
+func (p *portable) forget(d *Descriptor) error { return p.remove(d) }
+
 // disarm takes a descriptor out of the table. The caller holds mu.
 func (p *portable) disarm(d *Descriptor) {
 	last := p.armed[len(p.armed)-1]
