@@ -85,20 +85,14 @@ func (s *HandleSet) descriptors() (*poll.Set, error) {
 	if s.poller != nil {
 		return s.poller, nil
 	}
-	make := poll.New
-	if s.pool.portable {
-		make = poll.NewPortable
-	}
-	p, err := make()
+	p, err := poll.New()
 	if err != nil {
 		return nil, err
 	}
-	s.poller, s.found = p, newFound()
+	s.poller, s.found = p, make([]poll.Event, 128)
 	s.signal()
 	return p, nil
 }
-
-func newFound() []poll.Event { return make([]poll.Event, 128) }
 
 // register makes the descriptor fd one of the handle's set. It is called where fd cannot be closed.
 func (s *HandleSet) register(h *Handle, what string, fd uintptr) error {

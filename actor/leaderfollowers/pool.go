@@ -34,7 +34,6 @@ type Pool struct {
 	roles    *activeobject.Object[roles]
 	order    activeobject.Option
 	failures func(h *Handle, err error) (keep bool)
-	portable bool
 
 	ctx    context.Context // of the handlers
 	cancel context.CancelFunc
@@ -73,9 +72,6 @@ func FIFO() Option { return func(p *Pool) { p.order = activeobject.ByArrival() }
 func Failures(decide func(h *Handle, err error) (keep bool)) Option {
 	return func(p *Pool) { p.failures = decide }
 }
-
-// portable has the pool wait for descriptors without epoll.
-func portable() Option { return func(p *Pool) { p.portable = true } }
 
 // New returns a pool of n threads, which are goroutines. It belongs to the system, and ends with
 // it, or by Close. The handle set is empty. It fails with *activeobject.ArgumentError if the system

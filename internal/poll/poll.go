@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -134,11 +135,17 @@ type Descriptor struct {
 	index   int   // likewise: its place in the table
 }
 
-// New returns an empty set. It fails if the system has no descriptors left for it.
-func New() (*Set, error) { return newSet(newSystem) }
+// Portable is for tests of what uses this package: it has New return a set that uses no epoll, where
+// that is.
+var Portable atomic.Bool
 
-// NewPortable returns a set that uses no epoll.
-func NewPortable() (*Set, error) { return newSet(newPortable) }
+// New returns an empty set. It fails if the system has no descriptors left for it.
+func New() (*Set, error) {
+	if Portable.Load() {
+		return newSet(newPortable)
+	}
+	return newSet(newSystem)
+}
 
 func newSet(make func() (system, error)) (*Set, error) {
 	s, err := make()
