@@ -109,6 +109,7 @@ func (r *requests) Dispatch(t actor.Task) {
 		return
 	}
 	s.owed.push(t)
+	p.balance() // the thread that was reserved may be one that is to be started
 	s.signal()
 	s.mu.Unlock()
 }
