@@ -17,11 +17,14 @@ import (
 
 var background = context.Background()
 
+// quiet has a system log nothing.
+var quiet = actor.Logger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+
 // patience is how long a test waits for what has to come.
 const patience = 30 * time.Second
 
 func newSystem(t testing.TB) *actor.System {
-	s := actor.NewSystem(actor.Logger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	s := actor.NewSystem(quiet)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(background, patience)
 		defer cancel()

@@ -267,7 +267,7 @@ func TestAPoolThatIsClosedFinishesWhatItHas(t *testing.T) {
 func TestAPoolEndsWithItsSystem(t *testing.T) {
 	over(t, func(t *testing.T) {
 		for _, close := range []func(*actor.System, context.Context) error{(*actor.System).Close, (*actor.System).Shutdown} {
-			s := actor.NewSystem(actor.Logger(nil))
+			s := actor.NewSystem(quiet)
 			p, err := leaderfollowers.New(s, 3)
 			require.NoError(t, err)
 			here, _ := connections(t)
@@ -446,7 +446,7 @@ func TestAPoolServesPlainActors(t *testing.T) {
 // an hour takes no time.
 func TestAPoolWithoutDescriptorsWaitsInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := actor.NewSystem(actor.Logger(nil))
+		s := actor.NewSystem(quiet)
 		p, err := leaderfollowers.New(s, 3)
 		require.NoError(t, err)
 		var rings []time.Duration
@@ -468,6 +468,7 @@ func TestAPoolWithoutDescriptorsWaitsInMemory(t *testing.T) {
 		}
 		require.Equal(t, map[leaderfollowers.Role]int{leaderfollowers.Leader: 1, leaderfollowers.Follower: 2}, roles)
 		time.Sleep(24 * time.Hour)
+		synctest.Wait()
 		require.Equal(t, []time.Duration{time.Hour, 2 * time.Hour, 3 * time.Hour}, rings)
 		require.NoError(t, p.Close(background))
 		require.NoError(t, s.Close(background))
@@ -479,7 +480,7 @@ func TestTheOrderOfPromotionIsAChoice(t *testing.T) {
 	for name, order := range map[string]leaderfollowers.Option{"LIFO": leaderfollowers.LIFO(), "FIFO": leaderfollowers.FIFO()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := actor.NewSystem(actor.Logger(nil))
+				s := actor.NewSystem(quiet)
 				p, err := leaderfollowers.New(s, 4, order)
 				require.NoError(t, err)
 				w := newWakeUp(t, p, does(func() error {
