@@ -72,7 +72,6 @@ type Handle struct {
 	paused     time.Duration // the handle is to be active again only after this time
 	due        time.Time     // of a timer that is set, or a handle that is paused
 	place      int           // among the timers, plus one; 0 if it is not there
-	failed     error         // why the descriptor could not be armed
 	descriptor *poll.Descriptor
 }
 

@@ -416,7 +416,9 @@ func TestObjectsOnOneThreadCallEachOther(t *testing.T) {
 	require.Zero(t, p.Snapshot().Busy)
 }
 
-type chainLink struct{ next *activeobject.Object[chainLink] }
+type chainLink struct {
+	next *activeobject.Object[chainLink]
+}
 
 func TestAPoolServesPlainActors(t *testing.T) {
 	s := newSystem(t)

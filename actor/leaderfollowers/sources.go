@@ -13,64 +13,65 @@ import (
 	"github.com/sluice-go/sluice/internal/poll"
 )
 
-// pollable is the part of connections, listeners and files that has a descriptor. All system calls
-// go through the syscall.RawConn, which keeps the descriptor open meanwhile: so none of them hits
-// another file that has got the same number.
-type pollable struct {
-	*Handle
-	raw syscall.RawConn
-}
-
-// enroll makes the descriptor behind of a handle. Keep says what is closed with the handle.
-func (p *pollable) enroll(s *HandleSet, what string, of any, keep source) error {
-	c, ok := of.(syscall.Conn)
-	if !ok {
-		return &HandleError{What: what, Cause: errors.New("it has no descriptor (it is no syscall.Conn)")}
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return &HandleError{What: what, Cause: err}
-	}
-	h, err := s.add(func(*Handle) source { return keep })
-	if err != nil {
-		return err
-	}
-	p.Handle, p.raw = h, raw
-	failed := raw.Control(func(fd uintptr) { err = s.register(h, what, fd) })
-	if err = errors.Join(failed, err); err != nil {
-		s.abandon(h)
-	}
-	return err
-}
-
-// withdraw removes the descriptor. If it has been closed by other code, the system has forgotten it.
-func (p *pollable) withdraw() {
-	p.set.mu.Lock()
-	d := p.descriptor
-	p.set.mu.Unlock()
-	if d != nil && p.raw.Control(func(uintptr) { _ = d.Remove() }) != nil {
-		d.Forget()
-	}
-}
-
-func (p *pollable) arm(interest Ready) (err error) {
-	p.set.mu.Lock()
-	d := p.descriptor
-	p.set.mu.Unlock()
-	// Inside Control, as the descriptor could be closed and its number given to another file.
-	failed := p.raw.Control(func(uintptr) { err = d.Arm(poll.Ready(interest)) })
-	return errors.Join(failed, err)
-}
-
-// Conn is a connection as a handle. Its reads and writes do not wait.
-type Conn struct {
-	pollable
-	conn net.Conn
-
+// descriptor is what connections, listeners and files have in common. All system calls go through
+// the syscall.RawConn, which keeps the descriptor open meanwhile: so none of them hits another file
+// that has got the same number.
+type descriptor struct {
+	handle        *Handle
+	raw           syscall.RawConn // nil of a file that Begin is for
 	reads, writes transfer
 }
 
-// transfer is a read or write that is under way: what a function needs that RawConn calls. It is
+// enroll makes the descriptor of a handle, which is that of the source.
+func (d *descriptor) enroll(s *HandleSet, what string, of any, from source) (*Handle, error) {
+	c, ok := of.(syscall.Conn)
+	if !ok {
+		return nil, &HandleError{What: what, Cause: errors.New("it has no descriptor (it is no syscall.Conn)")}
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, &HandleError{What: what, Cause: err}
+	}
+	h, err := s.add(func(*Handle) source { return from })
+	if err != nil {
+		return nil, err
+	}
+	d.handle, d.raw = h, raw
+	d.reads.do = func(fd uintptr) bool { return d.reads.done(poll.ReadFD(fd, d.reads.p)) }
+	d.writes.do = func(fd uintptr) bool { return d.writes.done(poll.WriteFD(fd, d.writes.p)) }
+	failed := raw.Control(func(fd uintptr) { err = s.register(h, what, fd) })
+	if err = errors.Join(failed, err); err != nil {
+		s.abandon(h)
+		return nil, err
+	}
+	return h, nil
+}
+
+func (d *descriptor) read(p []byte) (int, error) { return d.reads.run(d.raw.Read, p) }
+
+func (d *descriptor) write(p []byte) (int, error) { return d.writes.run(d.raw.Write, p) }
+
+// polled returns the descriptor in the set that is waited for; nil if there is none.
+func (d *descriptor) polled() *poll.Descriptor {
+	d.handle.set.mu.Lock()
+	defer d.handle.set.mu.Unlock()
+	return d.handle.descriptor
+}
+
+// withdraw removes the descriptor. If it has been closed by other code, the system has forgotten it.
+func (d *descriptor) withdraw() {
+	if p := d.polled(); p != nil && d.raw.Control(func(uintptr) { _ = p.Remove() }) != nil {
+		p.Forget()
+	}
+}
+
+func (d *descriptor) arm(interest Ready) (err error) {
+	p := d.polled()
+	failed := d.raw.Control(func(uintptr) { err = p.Arm(poll.Ready(interest)) })
+	return errors.Join(failed, err)
+}
+
+// transfer is a read or write that is under way: what the function needs that RawConn calls. It is
 // kept, so that an operation allocates nothing.
 type transfer struct {
 	mu  sync.Mutex
@@ -87,14 +88,26 @@ func (t *transfer) run(by func(func(fd uintptr) bool) error, p []byte) (int, err
 	t.p, t.n, t.err = p, 0, nil
 	failed := by(t.do)
 	t.p = nil
-	err := t.err
 	switch {
 	case failed != nil:
-		err = failed
-	case err == poll.ErrWouldBlock:
-		err = ErrWouldBlock
+		return t.n, failed
+	case t.err == poll.ErrWouldBlock:
+		return t.n, ErrWouldBlock
 	}
-	return t.n, err
+	return t.n, t.err
+}
+
+// done keeps the result. It returns true, so that RawConn does not wait.
+func (t *transfer) done(n int, err error) bool {
+	t.n, t.err = n, err
+	return true
+}
+
+// Conn is a connection as a handle. Its reads and writes do not wait.
+type Conn struct {
+	*Handle
+	io   descriptor
+	conn net.Conn
 }
 
 // Conn makes the connection a handle, which is inactive: see Handle.Activate. It is for connections
@@ -106,27 +119,21 @@ func (s *HandleSet) Conn(c net.Conn) (*Conn, error) {
 		return nil, argument("HandleSet.Conn", "c", "is nil: pass a connection")
 	}
 	conn := &Conn{conn: c}
-	conn.reads.do = func(fd uintptr) bool {
-		conn.reads.n, conn.reads.err = poll.ReadFD(fd, conn.reads.p)
-		return true
-	}
-	conn.writes.do = func(fd uintptr) bool {
-		conn.writes.n, conn.writes.err = poll.WriteFD(fd, conn.writes.p)
-		return true
-	}
-	if err := conn.enroll(s, conn.name(), c, conn); err != nil {
+	h, err := conn.io.enroll(s, conn.name(), c, conn)
+	if err != nil {
 		return nil, err
 	}
+	conn.Handle = h
 	return conn, nil
 }
 
 // Read reads what is there. It returns ErrWouldBlock if nothing is, and io.EOF at the end of what the
 // other side sends; that may still read.
-func (c *Conn) Read(p []byte) (int, error) { return c.reads.run(c.raw.Read, p) }
+func (c *Conn) Read(p []byte) (int, error) { return c.io.read(p) }
 
 // Write writes what there is room for, and returns how much that is; if it is less than all, with
 // ErrWouldBlock: the rest can be written when the handle is ready for writing.
-func (c *Conn) Write(p []byte) (int, error) { return c.writes.run(c.raw.Write, p) }
+func (c *Conn) Write(p []byte) (int, error) { return c.io.write(p) }
 
 // CloseWrite ends what is sent to the other side, which finds io.EOF, and may still send.
 func (c *Conn) CloseWrite() error {
@@ -149,14 +156,17 @@ func (c *Conn) name() string {
 	return "connection"
 }
 
+func (c *Conn) arm(interest Ready) error { return c.io.arm(interest) }
+
 func (c *Conn) release() error {
-	c.withdraw()
+	c.io.withdraw()
 	return c.conn.Close()
 }
 
 // Listener is a listener as a handle: ready for reading when a connection can be accepted.
 type Listener struct {
-	pollable
+	*Handle
+	io       descriptor
 	listener deadlineListener
 
 	mu      sync.Mutex
@@ -182,9 +192,11 @@ func (s *HandleSet) Listen(l net.Listener) (*Listener, error) {
 		return nil, &HandleError{What: fmt.Sprintf("%T", l), Cause: errors.New("its Accept cannot be made not to wait (it has no SetDeadline)")}
 	}
 	listener := &Listener{listener: d}
-	if err := listener.enroll(s, listener.name(), l, listener); err != nil {
+	h, err := listener.io.enroll(s, listener.name(), l, listener)
+	if err != nil {
 		return nil, err
 	}
+	listener.Handle = h
 	listener.restock()
 	return listener, nil
 }
@@ -246,8 +258,10 @@ func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
 
 func (l *Listener) name() string { return "listener " + l.listener.Addr().String() }
 
+func (l *Listener) arm(interest Ready) error { return l.io.arm(interest) }
+
 func (l *Listener) release() error {
-	l.withdraw()
+	l.io.withdraw()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reserve != nil {
@@ -261,10 +275,9 @@ func (l *Listener) release() error {
 // has events as connections have. For any file, also a regular one, Begin has an operation done by a
 // worker, and its end is the event.
 type File struct {
-	pollable
+	*Handle
+	io   descriptor
 	file *os.File
-
-	reads, writes transfer
 
 	// Of a file without readiness; guarded by the mu of the set.
 	busy   bool
@@ -279,17 +292,11 @@ func (s *HandleSet) File(f *os.File) (*File, error) {
 		return nil, argument("HandleSet.File", "f", "is nil: pass a file")
 	}
 	file := &File{file: f}
-	file.reads.do = func(fd uintptr) bool {
-		file.reads.n, file.reads.err = poll.ReadFD(fd, file.reads.p)
-		return true
-	}
-	file.writes.do = func(fd uintptr) bool {
-		file.writes.n, file.writes.err = poll.WriteFD(fd, file.writes.p)
-		return true
-	}
-	if err := file.enroll(s, file.name(), f, file); err != nil {
+	h, err := file.io.enroll(s, file.name(), f, file)
+	if err != nil {
 		return nil, err
 	}
+	file.Handle = h
 	return file, nil
 }
 
@@ -310,18 +317,18 @@ func (s *HandleSet) OpenFile(f *os.File) (*File, error) {
 
 // Read reads what is there, of a file with readiness; of others it waits for the disk.
 func (f *File) Read(p []byte) (int, error) {
-	if f.raw == nil {
+	if f.io.raw == nil {
 		return f.file.Read(p)
 	}
-	return f.reads.run(f.raw.Read, p)
+	return f.io.read(p)
 }
 
 // Write writes what there is room for, to a file with readiness; to others, all.
 func (f *File) Write(p []byte) (int, error) {
-	if f.raw == nil {
+	if f.io.raw == nil {
 		return f.file.Write(p)
 	}
-	return f.writes.run(f.raw.Write, p)
+	return f.io.write(p)
 }
 
 // Begin has the operation done on a goroutine of the system's worker pool, which may wait for the
@@ -330,7 +337,7 @@ func (f *File) Write(p []byte) (int, error) {
 // is not done. A panic of the operation is its result, a *HandlerError.
 func (f *File) Begin(operation func(*os.File) error) error {
 	s := f.set
-	if f.raw != nil || operation == nil {
+	if f.io.raw != nil || operation == nil {
 		return argument("File.Begin", "operation", "is nil, or of a file that has been made a handle by File: use OpenFile")
 	}
 	s.mu.Lock()
@@ -368,15 +375,15 @@ func (f *File) Result() error {
 func (f *File) name() string { return "file " + f.file.Name() }
 
 func (f *File) arm(interest Ready) error {
-	if f.raw == nil {
+	if f.io.raw == nil {
 		return nil // the end of an operation is reported as it comes
 	}
-	return f.pollable.arm(interest)
+	return f.io.arm(interest)
 }
 
 func (f *File) release() error {
-	if f.raw != nil {
-		f.withdraw()
+	if f.io.raw != nil {
+		f.io.withdraw()
 	}
 	return f.file.Close()
 }
