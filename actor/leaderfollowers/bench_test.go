@@ -226,3 +226,44 @@ func BenchmarkCalls(b *testing.B) {
 		})
 	}
 }
+
+// Plain actors that get messages from two goroutines: on the pool, and on protoactor's default
+// dispatcher, which starts a goroutine for each mailbox that has something to do.
+func BenchmarkActors(b *testing.B) {
+	for _, count := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			s := newSystem(b)
+			pool, err := leaderfollowers.New(s, runtime.GOMAXPROCS(0))
+			require.NoError(b, err)
+			root := s.Actors().Root
+			var sides []side
+			for _, d := range []struct {
+				name string
+				to   proto.Dispatcher
+			}{{"leaders", pool.ForActors(300)}, {"protoactor", proto.NewDefaultDispatcher(300)}} {
+				tasks := &done{all: make(chan struct{}, 1)}
+				all := make([]*actor.PID, count)
+				for i := range all {
+					all[i] = root.Spawn(proto.PropsFromFunc(func(c proto.Context) {
+						if t, ok := c.Message().(*done); ok {
+							t.Run()
+						}
+					}, proto.WithDispatcher(d.to)))
+				}
+				sides = append(sides, side{d.name, func(n int) time.Duration {
+					tasks.left.Store(int64(n))
+					for k := range 2 {
+						go func() {
+							for i := k; i < n; i += 2 {
+								root.Send(all[i%count], tasks)
+							}
+						}()
+					}
+					<-tasks.all
+					return 0
+				}})
+			}
+			compare(b, sides)
+		})
+	}
+}
