@@ -21,7 +21,8 @@ import (
 )
 
 // Every benchmark runs its sides in turn, in one process, on the same work, and reports the median of
-// the rounds' ratios, "×" and the name of the peer: the time of the peer by that of Leader/Followers.
+// the rounds' ratios, "×" and "cpu×" with the name of the peer: its time, and its CPU time, by that of
+// Leader/Followers.
 
 // rounds is how often each side runs.
 const rounds = 11
@@ -89,11 +90,13 @@ func compare(b *testing.B, sides []side) {
 		if i == 0 {
 			continue
 		}
-		var ratios []float64
+		var walls, cpus []float64
 		for j := range costs[i] {
-			ratios = append(ratios, float64(costs[i][j].wall)/float64(costs[0][j].wall))
+			walls = append(walls, float64(costs[i][j].wall)/float64(costs[0][j].wall))
+			cpus = append(cpus, float64(costs[i][j].cpu)/float64(costs[0][j].cpu))
 		}
-		b.ReportMetric(median(ratios), "×"+s.name)
+		b.ReportMetric(median(walls), "×"+s.name)
+		b.ReportMetric(median(cpus), "cpu×"+s.name)
 	}
 	b.ReportMetric(0, "ns/op")
 }

@@ -49,6 +49,9 @@ func (p *Pool) dispatch(e event) bool {
 		return false
 	}
 	s.post(e)
+	if p.closing {
+		p.balance()
+	}
 	s.mu.Unlock()
 	return true
 }

@@ -43,8 +43,8 @@
 // run waits for it, and makes the goroutines ready whose connections are. So a goroutine for each
 // connection is the usual server in Go, and mostly the fastest. A pool is worth it where
 //
-//   - there are very many connections that are mostly idle, and a goroutine's stack with its buffers
-//     for each of them is too much: a handle without one takes some hundred bytes;
+//   - there are very many connections that are mostly idle, and a goroutine's stack, with a buffer for
+//     each of them, is too much: an idle handle has neither;
 //   - no more than so many events are to be processed at once, whatever waits;
 //   - handlers are not to block, and their connections' reads and writes are under the program's own
 //     control, as in Conn;

@@ -263,6 +263,28 @@ func TestAPoolThatIsClosedFinishesWhatItHas(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
+// A handler on the only thread of a pool that ends waits for an object on that pool.
+func TestAPoolThatEndsServesWhatItsHandlersWaitFor(t *testing.T) {
+	s := newSystem(t)
+	p, err := leaderfollowers.New(s, 1)
+	require.NoError(t, err)
+	o := newCounter(t, s, activeobject.Dispatcher(p.Dispatcher()))
+	entered, proceed, result := make(chan bool), make(chan bool), make(chan error, 1)
+	w := newWakeUp(t, p, leaderfollowers.HandlerFunc(func(ctx context.Context, _ leaderfollowers.Event) error {
+		entered <- true
+		<-proceed
+		_, err := add.Call(ctx, o, 1)
+		result <- err
+		return nil
+	}))
+	require.NoError(t, w.Wake())
+	soon(t, entered)
+	ended := p.Stop()
+	close(proceed)
+	require.NoError(t, soon(t, result))
+	soon(t, ended)
+}
+
 // The threads end with their system, whatever they do.
 func TestAPoolEndsWithItsSystem(t *testing.T) {
 	over(t, func(t *testing.T) {

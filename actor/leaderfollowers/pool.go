@@ -68,7 +68,8 @@ func FIFO() Option { return func(p *Pool) { p.order = activeobject.ByArrival() }
 // Failures has decide told when a handler has failed: by an error that it has returned, or a
 // *HandlerError if it has panicked or ended its goroutine. It says whether the handle is kept, and
 // active again, or closed. By default it is logged, and the handle is closed. Of a task of a
-// Dispatcher, the handle is nil. Decide is called on the thread; if it panics, that is logged, too.
+// dispatcher, which is told of only if it panics, the handle is nil. Decide is called on the thread; if
+// it panics, that is logged, too.
 func Failures(decide func(h *Handle, err error) (keep bool)) Option {
 	return func(p *Pool) { p.failures = decide }
 }
@@ -258,9 +259,10 @@ func (p *Pool) free() int { return p.live - p.processing + len(p.returning) }
 
 func (p *Pool) wanted() int { return max(p.size-p.busy+p.handles.owed.n, 0) }
 
-// balance starts threads where there are too few. The caller holds mu.
+// balance starts threads where there are too few. A pool that ends needs more only for tasks: those
+// that wait may wait for these. The caller holds mu.
 func (p *Pool) balance() {
-	for !p.closing && p.free() < p.wanted() {
+	for (!p.closing || p.handles.events.n+p.handles.owed.n > 0) && p.free() < p.wanted() {
 		p.live++
 		p.last++
 		t := &thread{pool: p, id: p.last}
@@ -481,7 +483,9 @@ func (t *thread) handle(e event) {
 		if err.Exited = err.Value == nil; !err.Exited {
 			err.Stack = stack()
 		}
-		t.failed(h, err)
+		if h != nil || !err.Exited { // a body that ends the goroutine of its object's turn is told to its caller
+			t.failed(h, err)
+		}
 	}()
 	err := error(nil)
 	if e.task != nil {

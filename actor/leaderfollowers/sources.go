@@ -202,7 +202,7 @@ func (s *HandleSet) Listen(l net.Listener) (*Listener, error) {
 }
 
 const (
-	// acceptPatience is how long Accept waits for a connection that the system has reported and that
+	// acceptPatience is how long Accept waits for a connection that has been there a moment ago, and
 	// is gone.
 	acceptPatience = time.Millisecond
 	// acceptPause is how long a listener is left alone when no descriptors are left.
@@ -212,6 +212,13 @@ const (
 // Accept accepts one connection. It returns ErrWouldBlock if there is none, and *ExhaustedError if
 // there are no descriptors left; then it may return a connection, too.
 func (l *Listener) Accept() (net.Conn, error) {
+	ready := false
+	if err := l.io.raw.Control(func(fd uintptr) { ready = poll.IsReady(fd, poll.Read) }); err != nil {
+		return nil, err
+	}
+	if !ready {
+		return nil, ErrWouldBlock
+	}
 	if err := l.listener.SetDeadline(time.Now().Add(acceptPatience)); err != nil {
 		return nil, err
 	}

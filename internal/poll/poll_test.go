@@ -116,6 +116,14 @@ func TestADescriptorIsReportedOnceForEachArm(t *testing.T) {
 	})
 }
 
+func TestWhetherADescriptorIsReadyCanBeAskedWithoutASet(t *testing.T) {
+	a, b := pair(t)
+	require.False(t, poll.IsReady(a, poll.Read))
+	require.True(t, poll.IsReady(a, poll.Read|poll.Write))
+	write(t, b, "x")
+	require.True(t, poll.IsReady(a, poll.Read))
+}
+
 func TestAWaitThatHasBegunFindsWhatIsArmedLater(t *testing.T) {
 	over(t, func(t *testing.T, s *poll.Set) {
 		a, b := pair(t)
