@@ -65,7 +65,7 @@ func serveByLeaders(b *testing.B, l net.Listener) {
 
 // answer sends back one request for each event.
 func answer(c *leaderfollowers.Conn) leaderfollowers.EventHandler {
-	buffer := make([]byte, request)
+	buffer := make([]byte, 4096)
 	return leaderfollowers.HandlerFunc(func(context.Context, leaderfollowers.Event) error {
 		n, err := c.Read(buffer)
 		switch {
@@ -90,7 +90,7 @@ func serveByGoroutines(b *testing.B, l net.Listener) {
 			}
 			all.Go(func() {
 				defer func() { _ = c.Close() }()
-				buffer := make([]byte, request)
+				buffer := make([]byte, 4096)
 				for {
 					n, err := c.Read(buffer)
 					if err != nil {
@@ -111,7 +111,7 @@ func serveByGoroutines(b *testing.B, l net.Listener) {
 func serveHalfAsync(b *testing.B, l net.Listener) {
 	type job struct {
 		c net.Conn
-		p [request]byte
+		p [4096]byte
 		n int
 	}
 	jobs := make(chan *job, 4096)

@@ -3,6 +3,8 @@ package leaderfollowers
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/poll"
@@ -73,6 +75,11 @@ type Handle struct {
 	due        time.Time     // of a timer that is set, or a handle that is paused
 	place      int           // among the timers, plus one; 0 if it is not there
 	descriptor *poll.Descriptor
+	ended      bool // the other side sends nothing more, or the descriptor has failed
+
+	arms    sync.Mutex  // held while the descriptor is armed
+	edges   atomic.Bool // it is armed for edges: see HandleSet.activate
+	drained atomic.Bool // all that was there has been read since the event was taken
 }
 
 // state says where a handle is in its life.
@@ -89,8 +96,9 @@ const (
 // source is what a handle is of.
 type source interface {
 	name() string
-	// arm has the handle reported once; it is called without the mu of the set.
-	arm(interest Ready) error
+	// arm has the handle reported once; or, if it reports true, until it is armed again, as something
+	// comes to be read. It is called without the mu of the set.
+	arm(interest Ready) (edges bool, err error)
 	// release gives back what the source holds when the handle is closed. It is called once, and
 	// without the mu of the set.
 	release() error

@@ -160,46 +160,66 @@ func (s *HandleSet) signal() {
 
 // activate has the next event of the handle reported. It is called with mu held, while no thread has
 // an event of the handle, and releases mu.
+//
+// Where the system has them, descriptors are armed for edges as long as their handlers wait to read. If
+// a handler has read all that was there, its handle need not be armed again, which saves a system call
+// for each event. No event is lost then. What comes after the last read is an event of its own. The
+// leader reports it: while the handle is processed, by setting again; or later, when it is active. A
+// handle whose handler has not read all, or whose other side has ended, is armed, which has the system
+// look at what is there. That edges is set while the descriptor is armed otherwise does not happen: it
+// is false before the descriptor is armed, and arming holds arms until it says what has been done.
 func (s *HandleSet) activate(h *Handle) error {
-	h.state = active
+	read := h.descriptor != nil && h.interest == Read
+	again := h.again && (read || h.descriptor == nil)
+	h.state, h.again = active, false
 	switch {
-	case h.again:
-		h.again = false
-		s.report(h, 0)
 	case h.descriptor != nil && h.interest == 0:
 		h.state = inactive
 	case h.paused > 0:
 		h.state, h.due, h.paused = inactive, time.Now().Add(h.paused), 0
 		s.set(h)
+	case again:
+		s.report(h, h.interest)
+	case read && h.edges.Load() && h.drained.Load() && !h.ended:
 	default:
 		interest := h.interest
 		s.mu.Unlock()
-		err := h.source.arm(interest)
-		if err == nil {
-			return nil
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		switch {
-		case h.state == closed:
-			return ErrClosed
-		case h.state == active:
-			h.state = inactive
-		}
-		return &HandleError{What: h.String(), Cause: err}
+		return s.arm(h, interest)
 	}
 	s.mu.Unlock()
 	return nil
 }
 
+// arm arms a handle that is active.
+func (s *HandleSet) arm(h *Handle, interest Ready) error {
+	h.arms.Lock()
+	h.edges.Store(false)
+	edges, err := h.source.arm(interest)
+	h.edges.Store(edges)
+	h.arms.Unlock()
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case h.state == closed:
+		return ErrClosed
+	case h.state == active:
+		h.state = inactive
+	}
+	return &HandleError{What: h.String(), Cause: err}
+}
+
 // report notes an event of a handle. One of a handle whose last event has not been processed yet is
-// kept until then, if it is not one that arming brings back. The caller holds mu.
+// kept until then; of a descriptor, only if a thread has that event already, as its handler may have
+// read before. The caller holds mu.
 func (s *HandleSet) report(h *Handle, r Ready) {
 	switch {
 	case h.state == active:
 		h.state = reported
 		s.post(event{handle: h, ready: r})
-	case h.state != closed && h.descriptor == nil:
+	case h.state == processed, h.state != closed && h.descriptor == nil:
 		h.again = true
 	}
 }
@@ -240,7 +260,9 @@ func (s *HandleSet) poll(timeout time.Duration) {
 	s.waiting = false
 	for i := range n {
 		e := &s.found[i]
-		s.report(e.Descriptor.Owner.(*Handle), Ready(e.Ready))
+		h := e.Descriptor.Owner.(*Handle)
+		h.ended = h.ended || e.Ready&(poll.Ended|poll.Failed) != 0
+		s.report(h, Ready(e.Ready&^poll.Ended))
 		*e = poll.Event{}
 	}
 	s.expire()

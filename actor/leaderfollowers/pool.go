@@ -452,6 +452,7 @@ func (s *HandleSet) take(h *Handle) bool {
 		return false
 	}
 	h.state = processed
+	h.drained.Store(false)
 	return true
 }
 

@@ -47,7 +47,13 @@ func (d *descriptor) enroll(s *HandleSet, what string, of any, from source) (*Ha
 	return h, nil
 }
 
-func (d *descriptor) read(p []byte) (int, error) { return d.reads.run(d.raw.Read, p) }
+// read reads what is there. It notes whether that was all: if there would be nothing to be read, or
+// less has come than there was room for, which for a stream says the same.
+func (d *descriptor) read(p []byte) (int, error) {
+	n, err := d.reads.run(d.raw.Read, p)
+	d.handle.drained.Store(err == nil && n < len(p) || err == ErrWouldBlock)
+	return n, err
+}
 
 func (d *descriptor) write(p []byte) (int, error) { return d.writes.run(d.raw.Write, p) }
 
@@ -65,10 +71,18 @@ func (d *descriptor) withdraw() {
 	}
 }
 
-func (d *descriptor) arm(interest Ready) (err error) {
+// arm has the handle reported once; or, where edges may be, and are, at each of them.
+func (d *descriptor) arm(interest Ready, may bool) (edges bool, err error) {
 	p := d.polled()
-	failed := d.raw.Control(func(uintptr) { err = p.Arm(poll.Ready(interest)) })
-	return errors.Join(failed, err)
+	failed := d.raw.Control(func(uintptr) {
+		if may && interest == Read {
+			edges, err = p.ArmEdge()
+		}
+		if !edges && err == nil {
+			err = p.Arm(poll.Ready(interest))
+		}
+	})
+	return edges, errors.Join(failed, err)
 }
 
 // transfer is a read or write that is under way: what the function needs that RawConn calls. It is
@@ -156,7 +170,7 @@ func (c *Conn) name() string {
 	return "connection"
 }
 
-func (c *Conn) arm(interest Ready) error { return c.io.arm(interest) }
+func (c *Conn) arm(interest Ready) (bool, error) { return c.io.arm(interest, true) }
 
 func (c *Conn) release() error {
 	c.io.withdraw()
@@ -265,7 +279,8 @@ func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
 
 func (l *Listener) name() string { return "listener " + l.listener.Addr().String() }
 
-func (l *Listener) arm(interest Ready) error { return l.io.arm(interest) }
+// arm has the listener reported once: it is never read to the end.
+func (l *Listener) arm(interest Ready) (bool, error) { return l.io.arm(interest, false) }
 
 func (l *Listener) release() error {
 	l.io.withdraw()
@@ -381,11 +396,11 @@ func (f *File) Result() error {
 
 func (f *File) name() string { return "file " + f.file.Name() }
 
-func (f *File) arm(interest Ready) error {
+func (f *File) arm(interest Ready) (bool, error) {
 	if f.io.raw == nil {
-		return nil // the end of an operation is reported as it comes
+		return false, nil // the end of an operation is reported as it comes
 	}
-	return f.io.arm(interest)
+	return f.io.arm(interest, true)
 }
 
 func (f *File) release() error {
@@ -464,6 +479,6 @@ type internal struct {
 
 func (i internal) name() string { return fmt.Sprintf("%s %d", i.kind, i.id) }
 
-func (internal) arm(Ready) error { return nil }
+func (internal) arm(Ready) (bool, error) { return false, nil }
 
 func (internal) release() error { return nil }

@@ -78,6 +78,8 @@ func (p *portable) arm(d *Descriptor, r Ready) error {
 	return nil
 }
 
+func (p *portable) armEdge(*Descriptor) (bool, error) { return false, nil }
+
 func (p *portable) remove(d *Descriptor) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
