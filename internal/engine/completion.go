@@ -157,6 +157,9 @@ func (c *Completion) await(ctx context.Context, goal waitgraph.Goal) (err error)
 		}
 		aborted = w.aborted
 	}
+	thread := ThreadOf(ctx)
+	leaves(thread)
+	defer comesBack(thread)
 	select {
 	case <-c.Done():
 		return nil

@@ -52,6 +52,7 @@ type sheltered struct {
 	hasDeadline bool
 	frame       any // the values that are looked for
 	attributes  any
+	thread      any
 	parent      any
 }
 
@@ -78,6 +79,8 @@ func (s *sheltered) Value(key any) any {
 		return s.frame
 	case attributesKey{}:
 		return s.attributes
+	case threadKey{}:
+		return s.thread
 	case parentKey:
 		return s.parent
 	}
@@ -110,7 +113,7 @@ func Tame(ctx context.Context) context.Context {
 	if Tamed(ctx) {
 		return ctx
 	}
-	s := &sheltered{ctx: ctx, done: ctx.Done(), frame: ctx.Value(frameKey{}), attributes: ctx.Value(attributesKey{})}
+	s := &sheltered{ctx: ctx, done: ctx.Done(), frame: ctx.Value(frameKey{}), attributes: ctx.Value(attributesKey{}), thread: ctx.Value(threadKey{})}
 	s.deadline, s.hasDeadline = ctx.Deadline()
 	if s.done != nil && parentKey != nil {
 		s.parent = ctx.Value(parentKey)

@@ -31,6 +31,9 @@ func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{}
 		}
 	}
 	idle := end()
+	thread := ThreadOf(ctx)
+	leaves(thread)
+	defer comesBack(thread)
 	select {
 	case <-idle:
 		return nil

@@ -474,7 +474,9 @@ func (m *Mailbox) wait(r *Request) {
 	} else if m.config.helps() {
 		m.help(r)
 	}
+	thread := ThreadOf(r.ctx)
 	for !r.ended {
+		leaves(thread)
 		if !r.ends {
 			<-r.wake
 		} else {
@@ -489,6 +491,7 @@ func (m *Mailbox) wait(r *Request) {
 						held.Cause = ended(r.ctx)
 						r.lapse(held)
 					}
+					comesBack(thread)
 					return
 				}
 				// It runs, or has been granted, or may not be withdrawn: there will
@@ -496,6 +499,7 @@ func (m *Mailbox) wait(r *Request) {
 				<-r.wake
 			}
 		}
+		comesBack(thread)
 		m.told(r, chain)
 	}
 }
@@ -885,6 +889,9 @@ func (r *Request) Redeem(ctx context.Context) error {
 		}
 		aborted = w.aborted
 	}
+	thread := ThreadOf(ctx)
+	leaves(thread)
+	defer comesBack(thread)
 	done := ctx.Done()
 	if done == nil && aborted == nil {
 		<-r.wake

@@ -252,6 +252,8 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		defer timer.Stop()
 		due = timer.C
 	}
+	thread := ThreadOf(ctx)
+	leaves(thread)
 	for told := false; !told; {
 		select {
 		case <-s.wake:
@@ -259,6 +261,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 			continue
 		case <-due:
 			if s.cancel() {
+				comesBack(thread)
 				return ErrDue
 			}
 			due = nil // one has been claimed
@@ -266,6 +269,7 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		case <-ctx.Done():
 		}
 		if s.cancel() {
+			comesBack(thread)
 			return ctx.Err()
 		}
 		// One has been claimed. It waits nevertheless if it has been requeued.
@@ -273,11 +277,13 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 		if w != noWinner && w.box.Load().Withdraw(w) {
 			w.lapse(ctx.Err())
 			w.ended = true
+			comesBack(thread)
 			return nil
 		}
 		<-s.wake
 		told = true
 	}
+	comesBack(thread)
 	r := s.winner.Load()
 	if r == noWinner {
 		return s.aborted

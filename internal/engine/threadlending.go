@@ -32,6 +32,9 @@ func Lend(d Dispatcher) Dispatcher {
 	if t, ok := d.(Threads); ok {
 		return &reserving{t}
 	}
+	if l, ok := d.(Lender); ok {
+		return lendsItself{l}
+	}
 	if !reflect.ValueOf(d).Comparable() {
 		return &lending{d: d}
 	}

@@ -338,6 +338,9 @@ func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 	if err != nil {
 		return err
 	}
+	thread := ThreadOf(ctx)
+	leaves(thread)
+	defer comesBack(thread)
 	select {
 	case <-rest:
 		return nil

@@ -77,12 +77,19 @@ func (e *epoll) add(d *Descriptor, r Ready) error {
 	return nil
 }
 
-func (e *epoll) arm(d *Descriptor, r Ready) error {
+func (e *epoll) arm(d *Descriptor, r Ready) error { return e.change(d, r, interest(r)) }
+
+func (e *epoll) armEdge(d *Descriptor) (bool, error) {
+	return true, e.change(d, Read, unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLET)
+}
+
+// change has the system report the events, also what is there already.
+func (e *epoll) change(d *Descriptor, r Ready, events uint32) error {
 	operation := unix.EPOLL_CTL_MOD
 	if d.armed == 0 {
 		operation = unix.EPOLL_CTL_ADD
 	}
-	if err := e.control(operation, d, interest(r)); err != nil {
+	if err := e.control(operation, d, events); err != nil {
 		return os.NewSyscallError("epoll_ctl", err)
 	}
 	d.armed = r
@@ -183,6 +190,9 @@ func (e *epoll) close() error { return e.file.Close() }
 func epollReady(events uint32) (r Ready) {
 	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLPRI) != 0 {
 		r |= Read
+	}
+	if events&unix.EPOLLRDHUP != 0 {
+		r |= Ended
 	}
 	if events&unix.EPOLLOUT != 0 {
 		r |= Write

@@ -32,12 +32,14 @@ const (
 	Read Ready = 1 << iota
 	Write
 	Failed
+	// Ended comes beside Read, if the system says so: the other end sends nothing more.
+	Ended
 )
 
 // String implements fmt.Stringer.
 func (r Ready) String() string {
 	text := ""
-	for i, name := range []string{"read", "write", "failed"} {
+	for i, name := range []string{"read", "write", "failed", "ended"} {
 		if r&(1<<i) == 0 {
 			continue
 		}
@@ -103,10 +105,11 @@ type Set struct {
 
 // system is an implementation of a Set. Its methods may be called at the same time, except that
 // one goroutine at a time calls wait, and that close is called once, and no method but wait is
-// called after it. Add, arm, remove and forget are called with the mu of the Set held.
+// called after it. Add, arm, armEdge, remove and forget are called with the mu of the Set held.
 type system interface {
 	add(d *Descriptor, r Ready) error
 	arm(d *Descriptor, r Ready) error
+	armEdge(d *Descriptor) (bool, error)
 	remove(d *Descriptor) error
 	forget(d *Descriptor) error // remove, without a system call about the descriptor
 	// wait stores what is ready, and returns how many that are. It returns none if the time has
@@ -200,6 +203,26 @@ func (d *Descriptor) Arm(r Ready) error {
 		return ErrClosed
 	}
 	return d.set.system.arm(d, r)
+}
+
+// ArmEdge has Wait return the descriptor whenever something has come to be read, if there is something
+// to be read now, and when it has failed: not once, but until the next Arm. So a user that has read all
+// that was there need not arm the descriptor again, which is a system call; in turn an event may come
+// while the one before is handled. It reports false, and does nothing, where the system has no such
+// events. It fails like Arm.
+//
+// All that was there has been read if a read would block; or, from a stream, if it has returned less
+// than there was room for, and Ended has not been reported.
+func (d *Descriptor) ArmEdge() (bool, error) {
+	d.set.mu.Lock()
+	defer d.set.mu.Unlock()
+	switch {
+	case d.removed:
+		return false, ErrRemoved
+	case d.set.closed:
+		return false, ErrClosed
+	}
+	return d.set.system.armEdge(d)
 }
 
 // Remove takes the descriptor out of its set. No later Wait returns it. A second Remove, or one

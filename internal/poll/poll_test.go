@@ -116,6 +116,52 @@ func TestADescriptorIsReportedOnceForEachArm(t *testing.T) {
 	})
 }
 
+func TestWhetherADescriptorIsReadyCanBeAskedWithoutASet(t *testing.T) {
+	a, b := pair(t)
+	require.False(t, poll.IsReady(a, poll.Read))
+	require.True(t, poll.IsReady(a, poll.Read|poll.Write))
+	write(t, b, "x")
+	require.True(t, poll.IsReady(a, poll.Read))
+}
+
+// What has been read to the end need not be armed again: the next event comes by itself.
+func TestAnEdgeIsReportedWithoutAnotherArm(t *testing.T) {
+	s, err := poll.New()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	a, b := pair(t)
+	write(t, b, "x")
+	d := add(t, s, a, nil, 0)
+	edges, err := d.ArmEdge()
+	require.NoError(t, err)
+	if !edges {
+		return // the system has no such events
+	}
+	p := make([]byte, 8)
+	for range 3 {
+		require.Equal(t, poll.Read, next(t, s).Ready)
+		nothing(t, s)
+		n, err := poll.ReadFD(a, p)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		write(t, b, "x")
+	}
+	next(t, s)
+	_, err = d.ArmEdge() // nothing has been read: what is there is reported again
+	require.NoError(t, err)
+	require.Equal(t, poll.Read, next(t, s).Ready)
+	_, err = poll.ReadFD(a, p)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Shutdown(int(b), syscall.SHUT_WR))
+	require.Equal(t, poll.Read|poll.Ended, next(t, s).Ready)
+	require.NoError(t, d.Arm(poll.Write)) // once again
+	require.Equal(t, poll.Write, next(t, s).Ready&poll.Write)
+	nothing(t, s)
+	require.NoError(t, d.Remove())
+	_, err = d.ArmEdge()
+	require.ErrorIs(t, err, poll.ErrRemoved)
+}
+
 func TestAWaitThatHasBegunFindsWhatIsArmedLater(t *testing.T) {
 	over(t, func(t *testing.T, s *poll.Set) {
 		a, b := pair(t)

@@ -42,6 +42,13 @@ type signal interface {
 	close() error
 }
 
+// IsReady reports whether a descriptor is ready now for anything in r. It needs no set.
+func IsReady(fd uintptr, r Ready) bool {
+	table := []entry{{fd: fd, want: r}}
+	n, err := wait(table, 0)
+	return err == nil && n > 0
+}
+
 func newPortable() (system, error) {
 	s, err := newSignal()
 	if err != nil {
@@ -70,6 +77,8 @@ func (p *portable) arm(d *Descriptor, r Ready) error {
 	p.interrupt()
 	return nil
 }
+
+func (p *portable) armEdge(*Descriptor) (bool, error) { return false, nil }
 
 func (p *portable) remove(d *Descriptor) error {
 	p.mu.Lock()

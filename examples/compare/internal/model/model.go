@@ -9,6 +9,8 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice/activeobject"
+	"github.com/sluice-go/sluice/actor"
+	"github.com/sluice-go/sluice/actor/leaderfollowers"
 	"github.com/sluice-go/sluice/examples/compare/internal/object"
 	"github.com/sluice-go/sluice/examples/compare/internal/trace"
 	"github.com/sluice-go/sluice/synchronizer"
@@ -41,8 +43,8 @@ type Model struct {
 	About  string
 	Rule   trace.Rule
 	how    construction
-	// options are those of a Sluice object; the pool is nil if the model has none.
-	options func(*synchronizer.Pool) []activeobject.Option
+	// options returns those of a Sluice object in the system, and what ends their threads after it.
+	options func(*actor.System) (options []activeobject.Option, end func(), err error)
 }
 
 // Explains reports whether objects of the model are of Sluice, which can say why requests wait.
@@ -111,6 +113,24 @@ var All = []*Model{
 		Rule:  trace.Rule{Assignment: trace.Fixed},
 	},
 	{
+		Name: "leaders", Family: PerObject, how: active,
+		About:   fmt.Sprintf("Sluice's active object; %d threads for all objects by Leader/Followers: one waits for an object that has something to do, and serves it", PoolSize),
+		Rule:    trace.Rule{Assignment: trace.OnStart, Pool: PoolSize},
+		options: leading(func(p *leaderfollowers.Pool) activeobject.Option { return activeobject.Dispatcher(p.Dispatcher()) }),
+	},
+	{
+		Name: "half-async", Family: PerObject, how: active,
+		About:   fmt.Sprintf("Sluice's active object; %d threads for all objects by half-sync/half-async: they get them from a queue", PoolSize),
+		Rule:    trace.Rule{Assignment: trace.OnStart, Pool: PoolSize},
+		options: queued(PoolSize),
+	},
+	{
+		Name: "reactor", Family: PerObject, how: active,
+		About:   "Sluice's active object; one thread for all objects: a single-threaded reactor",
+		Rule:    trace.Rule{Assignment: trace.OnStart, Pool: 1},
+		options: queued(1),
+	},
+	{
 		Name: "sync-callers", Family: Synchronizer, how: synchronized,
 		About:   "Sluice's Synchronizer on its callers' threads",
 		Rule:    trace.Rule{Assignment: trace.OnStart, Callers: true},
@@ -127,6 +147,12 @@ var All = []*Model{
 		About:   fmt.Sprintf("Sluice's Synchronizer, a pool of %d threads for all objects", PoolSize),
 		Rule:    trace.Rule{Assignment: trace.OnStart, Pool: PoolSize},
 		options: pooled(),
+	},
+	{
+		Name: "sync-leaders", Family: Synchronizer, how: synchronized,
+		About:   fmt.Sprintf("Sluice's Synchronizer, %d threads for all objects by Leader/Followers", PoolSize),
+		Rule:    trace.Rule{Assignment: trace.OnStart, Pool: PoolSize},
+		options: leading(leaderfollowers.Threads),
 	},
 	{
 		Name: "sync-actors", Family: Synchronizer, how: synchronized,
@@ -149,12 +175,8 @@ func named(name string) *Model {
 	panic("no model " + name)
 }
 
-func always(options ...activeobject.Option) func(*synchronizer.Pool) []activeobject.Option {
-	return func(*synchronizer.Pool) []activeobject.Option { return options }
-}
-
-func pooled(options ...activeobject.Option) func(*synchronizer.Pool) []activeobject.Option {
-	return func(p *synchronizer.Pool) []activeobject.Option { return append(options, synchronizer.Workers(p)) }
+func always(options ...activeobject.Option) func(*actor.System) ([]activeobject.Option, func(), error) {
+	return func(*actor.System) ([]activeobject.Option, func(), error) { return options, func() {}, nil }
 }
 
 // Subject is a declared type, whatever its state, ready to be made under any model.

@@ -88,8 +88,8 @@ func (d *declarations[T]) of(s object.Setting) *declaration[T] {
 func openSluice[T any](s *Session, m *Model, setting object.Setting, d *declarations[T], states []*T, more []activeobject.Option) error {
 	declared := d.of(setting)
 	system := actor.NewSystem(actor.Logger(slog.New(slog.DiscardHandler))) // actors log that they begin
-	s.hosts = append(s.hosts, sluiceHost{system})
-	options, err := m.sluiceOptions(system)
+	options, end, err := m.options(system)
+	s.hosts = append(s.hosts, sluiceHost{system, end})
 	if err != nil {
 		return err
 	}
@@ -112,18 +112,6 @@ func openSluice[T any](s *Session, m *Model, setting object.Setting, d *declarat
 	return nil
 }
 
-// sluiceOptions returns the options of the model's objects in a system.
-func (m *Model) sluiceOptions(system *actor.System) ([]activeobject.Option, error) {
-	if m.Rule.Pool == 0 {
-		return m.options(nil), nil
-	}
-	pool, err := synchronizer.NewPool(system, m.Rule.Pool)
-	if err != nil {
-		return nil, err
-	}
-	return m.options(pool), nil
-}
-
 // byKey returns the conflicts of the declaration, between requests of equal keys only.
 func (d *declaration[T]) byKey() guards.Table {
 	var keys []guards.KeyOf
@@ -142,8 +130,11 @@ func (d *declaration[T]) calls(o *activeobject.Object[T]) []object.Call {
 	return calls
 }
 
-// sluiceHost is the system in which Sluice objects live.
-type sluiceHost struct{ *actor.System }
+// sluiceHost is the system in which Sluice objects live, and what ends their threads.
+type sluiceHost struct {
+	*actor.System
+	threads func()
+}
 
 // stop implements host: there is nothing to do, since calls watch their context.
 func (sluiceHost) stop() {}
@@ -152,5 +143,9 @@ func (sluiceHost) stop() {}
 func (h sluiceHost) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return h.Close(ctx)
+	err := h.Close(ctx)
+	if h.threads != nil {
+		h.threads()
+	}
+	return err
 }
