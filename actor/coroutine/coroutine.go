@@ -13,7 +13,8 @@ import (
 // Coroutine and may wait in the middle: for blockers, at queues, for futures. Then its worker goes
 // on with other routines, and any worker resumes it.
 //
-// The coroutine as such may be used by its own body only, on the body's own goroutine. Other
+// The coroutine as such may be used by its own body only, on the body's own goroutine: another one
+// that waits with it while the body runs is a data race, and has no defined outcome. Other
 // goroutines may call Await.
 //
 // It is made of iter.Pull, whose switch does not go through Go's scheduler. The body runs on a
@@ -179,8 +180,8 @@ func (s *Scheduler) isRunning(c *Coroutine, call string) error {
 
 // C1. A coroutine is switched in and out by goroutines without a lock on their operating-system
 // thread, or else Go's runtime ends the process. Next is called by goroutines of the scheduler
-// only, which undo the lock after all other code that they run: see examine, run and reported. The body's
-// goroutine undoes it in prepare and main.
+// only, which undo the lock after all other code that they run: see examine, run and reported. The
+// body's goroutine undoes it in prepare and main.
 //
 // C2. What the body wrote before it switched out happens before what is done after next has
 // returned, and so on: iter.Pull's next and yield are ordered like calls. From one next to the

@@ -16,6 +16,11 @@
 // [Scheduler], and what runs its routines is a parameter: a caller by hand, the threads of a
 // dispatcher (see [Dispatcher]), or workers of its own, whose number can change (see [Workers]).
 //
+// A [Queue] is a blocking queue for routines, a [Selector] reads and writes for coroutines, [Await]
+// has a coroutine wait for a future, and [Signal] is a wait and notify for goroutines that may come
+// in either order. A Scheduler is itself an actor.Dispatcher, so that it can run the turns of
+// objects.
+//
 // # Threads
 //
 // A thread is a goroutine here. Go's scheduler already runs many goroutines on a few threads of the
