@@ -2,6 +2,7 @@ package leaderfollowers
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,14 +57,23 @@ func (s Snapshot) String() string {
 	return text.String()
 }
 
-// Snapshot returns what the pool does now. It waits for nothing but a short mutex.
+// Snapshot returns what the pool does now: the roles first, and then the rest. It waits for no handler.
 func (p *Pool) Snapshot() Snapshot {
+	var leader *thread
+	_ = p.roles.View(context.Background(), func(r *roles) error { // if it has been stopped, none leads
+		leader = r.leader
+		return nil
+	})
 	s := p.handles
 	s.mu.Lock()
 	all := Snapshot{Size: p.size, Busy: p.busy, Events: s.events.n + s.owed.n, Handles: len(s.handles)}
 	var events []event
 	for t := range p.threads {
-		all.Threads = append(all.Threads, Thread{Number: t.id, Role: t.role, Waits: t.role == Processing && t.parks.Load() > 0})
+		thread := Thread{Number: t.id, Role: t.role, Waits: t.role == Processing && t.parks.Load() > 0}
+		if t == leader && t.role == Follower && p.leading == nil {
+			thread.Role = Leader // it has the role, and is about to begin
+		}
+		all.Threads = append(all.Threads, thread)
 		events = append(events, t.has)
 	}
 	s.mu.Unlock()
