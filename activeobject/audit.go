@@ -46,7 +46,8 @@ func (h *host[T]) evaluateTwice(op int, body engine.Body, ask func() (falsePart 
 	if in, ok := carried[T](body); ok {
 		e.Guard = in.arg.guard.Name()
 	}
-	if rest, ok := body.(*bodyRest); ok {
+	rest, isRest := body.(*bodyRest)
+	if isRest {
 		e.Guard = rest.name
 	}
 	before := a.Fingerprint(h.state)
@@ -56,8 +57,10 @@ func (h *host[T]) evaluateTwice(op int, body engine.Body, ask func() (falsePart 
 	switch {
 	case before != after:
 		e.Problem, e.Diff = "it changed the state", a.diff(before, after)
-	case falsePart != second && d.Looks&guards.AtTime == 0: // or else its time may have come in between
+	case falsePart != second && d.Looks&guards.AtTime == 0 && !(isRest && rest.Due()): // or else its time may have come in between
 		e.Problem = fmt.Sprintf("evaluated twice over the same state, it said %s and then %s", said(falsePart), said(second))
+	case isRest:
+		return second, nil
 	default:
 		return falsePart, nil
 	}
@@ -80,6 +83,9 @@ func (c *request) applyAudited(t turn, ctx context.Context) error {
 		c.with().watched = w
 	}
 	err := c.apply(t.in, t.o, ctx)
+	if t.op.suspends {
+		c.optional.watched = nil
+	}
 	if w.end(); w.diff != "" {
 		c.keep(nil)
 		return w.found(&ImpureError{Object: t.o.Name(), Operation: t.op.name,

@@ -26,13 +26,16 @@ import (
 //		…
 //
 // While the body is suspended its request waits in the queue of the object, as one that has been requeued does and kept
-// its place, for an operation with the conflicts of its own. In explanations, counts and logs that has the name of the operation
+// its place, for an operation with the conflicts of its own. In explanations and logs that has the name of the operation
 // with "(rest)" after it. It takes no thread, and no bound concerns it.
 //
-// Such a body runs on a goroutine of its own, while the thread of its turn waits: about a microsecond more for a call. A body that
-// is overridden in a derived type says again whether it suspends.
+// Such a body runs on a goroutine of its own, also at an object with a DedicatedThread, while the thread of its turn waits: some
+// microseconds more for a call. A body that is overridden in a derived type says again whether it suspends.
 //
-// Suspends panics if the body takes no context, or the type is sealed. (Awaiting inside a method, so that others
+// What a body has done in a transaction before it suspended cannot be undone by an Undo, as others of the same transaction may have
+// built upon it: the type needs Copies.
+//
+// Suspends panics if the body takes no context, the operation has an Undo, or the type is sealed. (Awaiting inside a method, so that others
 // run meanwhile, is from the languages Creol and ABS.)
 func (op *Operation[T, A, R]) Suspends() *Operation[T, A, R] {
 	done := op.info.declaring("Suspends")
@@ -40,26 +43,34 @@ func (op *Operation[T, A, R]) Suspends() *Operation[T, A, R] {
 	if op.blocks == nil {
 		panic(op.info.where() + " cannot suspend, as its body takes no context: declare it with ProcedureCtx, EntryCtx or FunctionCtx")
 	}
+	if op.undo != nil {
+		panic(op.info.where() + suspendsAndUndoes)
+	}
 	op.info.suspends = true
 	return op
 }
+
+// suspendsAndUndoes says why there is no Undo of a body that suspends.
+const suspendsAndUndoes = " cannot both suspend and have an Undo, as requests of the same transaction that ran while it was suspended may have built upon what it did: give the type Copies"
 
 // SuspendUntil suspends the body that ctx belongs to until the named condition over the state holds. Other
 // requests may run at the object meanwhile. If the condition holds already it returns at once.
 //
 // What the body has read of the state before may be different afterwards. What is certain is that the condition holds: it is
 // evaluated while nothing runs that conflicts with the body, which goes on before anything else can change
-// that. The condition is a guard: it must neither block nor change anything, may run on any goroutine, and if
-// it panics the request fails. It must look at the state only, and at variables of the body.
+// that. The condition is a guard: it must neither block nor change anything, and may run on any goroutine. If it panics the
+// body does, when it goes on. It must look at the state only, and at variables of the body.
 //
 // It returns an error if the condition does not hold and the context has ended, or the wait is in a circle
 // (*mailbox.DeadlockError); the body goes on with its turn then, as nothing ran beside it. A body that has begun is not
 // withdrawn: it is for the body to return the error.
 //
-// If the object stops or is restarted, or the condition panics, the body does not go on: its deferred functions run, outside of the object, and its
-// request fails, with a *mailbox.RequeuedError that names the body. SuspendUntil does not return then.
+// If the object stops or is restarted the body does not go on: its request fails, with a *mailbox.RequeuedError that names
+// the body, and SuspendUntil does not return. The deferred functions of the body run then, but outside of the object: so they must
+// not touch the state. The end of the object waits for them.
 //
-// It must be called by the body, on its own goroutine, with its context or one derived from it. It fails with
+// It must be called by the body, on its own goroutine, with its context or one derived from it. (If that does not end when a
+// transaction ends to which the body belongs, the transaction waits for the condition.) It fails with
 // *SuspendError, and nothing has happened, if the operation does not say that it Suspends.
 func SuspendUntil(ctx context.Context, name string, holds func() bool) error {
 	switch {
@@ -80,6 +91,9 @@ func SuspendUntil(ctx context.Context, name string, holds func() bool) error {
 	}
 	rest := &bodyRest{name: name, holds: holds}
 	err = b.suspend(ctx, rest, nil)
+	if p, panicked := err.(*conditionPanic); panicked {
+		panic(p.value)
+	}
 	switch {
 	case holds():
 		return nil
@@ -228,12 +242,37 @@ type bodyRest struct {
 // Run implements engine.Body.
 func (l *bodyRest) Run() { l.Resume() }
 
-// AskGuard implements engine.Body.
+// AskGuard implements engine.Body. A panic of the condition is the body's own, which goes on to panic with it in its turn.
 func (l *bodyRest) AskGuard() (falsePart string) {
-	if l.Due() || l.holds != nil && l.holds() {
+	if l.Due() || l.holds == nil {
+		return l.unless(l.Due())
+	}
+	evaluated := false
+	defer func() {
+		if !evaluated {
+			if value := engine.Panicked(recover()); value != nil {
+				l.Release(&conditionPanic{value})
+			}
+		}
+	}()
+	holds := l.holds()
+	evaluated = true
+	return l.unless(holds)
+}
+
+func (l *bodyRest) unless(open bool) (falsePart string) {
+	if open {
 		return ""
 	}
 	return l.name
+}
+
+// conditionPanic is why a body goes on whose condition has panicked.
+type conditionPanic struct{ value any }
+
+// Error implements error.
+func (p *conditionPanic) Error() string {
+	return fmt.Sprintf("sluice: a condition panicked: %v", p.value)
 }
 
 // Argument implements engine.Body.
@@ -242,6 +281,7 @@ func (l *bodyRest) Argument() any { return l.turn.in.act(getArgument, nil) }
 // Fail implements engine.Body.
 func (l *bodyRest) Fail(err error) {
 	l.Forsake()
+	l.home.doomed(err)
 	l.home.Fail(err)
 }
 

@@ -234,7 +234,7 @@ func TestCloseWaitsForABodyThatSuspendsForAResult(t *testing.T) {
 	})
 }
 
-func TestAGuardThatPanicsEndsASuspendedBody(t *testing.T) {
+func TestABodyPanicsIfItsConditionDoes(t *testing.T) {
 	depotModels(t, func(t *testing.T, system *actor.System, open func(*depot) *activeobject.Object[depot]) {
 		s := &depot{}
 		o := open(s)
@@ -242,7 +242,7 @@ func TestAGuardThatPanicsEndsASuspendedBody(t *testing.T) {
 		synctest.Wait()
 		deliver.Call(t.Context(), o, -1)
 		_, err := f.Await(t.Context())
-		var failed *mailbox.GuardError
+		var failed *mailbox.PanicError
 		require.ErrorAs(t, err, &failed)
 		synctest.Wait()
 		require.EqualValues(t, 1, s.cleaned.Load())

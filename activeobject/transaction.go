@@ -54,6 +54,8 @@ func (op *operationInfo) undoing(given bool) (done func()) {
 		problem = " gets an Undo that is nil: pass the function that undoes it"
 	case op.kind == mailbox.Function:
 		problem = " gets an Undo, but changes nothing: leave that out"
+	case op.suspends:
+		problem = suspendsAndUndoes
 	}
 	if problem != "" {
 		done()

@@ -51,10 +51,15 @@ func (f *Frame) appendTo(nodes []*waitgraph.Node) []*waitgraph.Node {
 	return f.inAnyCase(nodes)
 }
 
-// inAnyCase is appendTo, also for a body that has suspended: it is in the way of its own request only.
+// inAnyCase is appendTo, also for a body that has suspended until it has a result: it is in the way of its own request only.
 func (f *Frame) inAnyCase(nodes []*waitgraph.Node) []*waitgraph.Node {
 	if f == nil || f.node == nil {
 		return nodes
+	}
+	if f.away.Load() {
+		if rest := f.apart.rest.Load(); rest != nil && !rest.awaits() {
+			return nodes
+		}
 	}
 	return append(nodes, f.node)
 }

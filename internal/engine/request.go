@@ -928,6 +928,12 @@ func (r *Request) Forsake() {
 		return // and the object is not this goroutine's any more
 	}
 	<-r.wake
+	if r.granted && r.rare != nil && r.rare.rest != nil { // the body has begun, and is suspended: it goes on to its end
+		for m.told(r, r.frame); !r.ended; m.told(r, r.frame) {
+			<-r.wake
+		}
+		return
+	}
 	if r.granted {
 		stage := r.outcome()
 		m.mu.Lock()

@@ -32,7 +32,11 @@ import (
 // guard evaluated again; or the guard, evaluated later, sees due.
 //
 // A request that waits either starts, or fails; and only once. Both send the one token for which the body waits: a start
-// that it goes on, a failure that it does not.
+// that it goes on, a failure that it does not. (A start is not declined: the request is committed, and its caller, if that
+// ends its goroutine, waits until the body has returned. See Forsake.)
+//
+// A body that does not go on has its deferred functions run, while others may run at the object. The object does not end before these
+// have returned.
 
 // Apart is a body that runs on a goroutine of its own, so that it can suspend.
 type Apart struct {
@@ -40,6 +44,7 @@ type Apart struct {
 	over  chan struct{} // gets a token when the body has suspended, or ended: the turn is over
 	goOn  chan struct{} // gets a token when the body goes on, or is forsaken
 	lost  atomic.Bool   // the body has been forsaken while it was suspended: its request has failed
+	rest  atomic.Pointer[Rest]
 }
 
 // RunApart has the body of r run on a goroutine of its own, and returns when its turn is over: it has suspended or
@@ -62,6 +67,8 @@ func (t *apartTask) Run() {
 	defer func() {
 		if !t.lost.Load() {
 			t.over <- struct{}{}
+		} else {
+			t.frame.box.unwound()
 		}
 	}()
 	t.run(t.Apart)
@@ -98,6 +105,7 @@ type Rest struct {
 
 	apart *Apart
 	goal  waitgraph.Goal // what the body waits for; nil if it waits for its guard only
+	wait  *waiter        // for that
 	due   atomic.Pointer[error]
 	done  atomic.Bool // it has been resumed, or forsaken
 }
@@ -116,17 +124,21 @@ func (rest *Rest) Suspend(what Awaited) (goesOn bool, err error) {
 	a.frame.away.Store(true) // before it is looked whether the body is in its own way
 	if what != nil {
 		rest.goal = what.goal()
-		w, err := a.frame.enter(rest.goal, rest)
-		defer w.leave()
-		if err != nil {
-			a.frame.away.Store(false)
+		var err error
+		if rest.wait, err = a.frame.enter(rest.goal, rest); err != nil {
+			rest.wait.leave()
+			a.back()
 			return true, err
 		}
 	}
+	a.rest.Store(rest)
 	a.frame.r.Requeue(&rest.Hop)
 	a.over <- struct{}{}
 	<-a.goOn
 	if a.lost.Load() {
+		if rest.wait != nil {
+			rest.wait.leave()
+		}
 		return false, nil
 	}
 	if due := rest.due.Load(); due != nil {
@@ -137,6 +149,9 @@ func (rest *Rest) Suspend(what Awaited) (goesOn bool, err error) {
 
 // Due reports whether the body goes on though its guard may be false.
 func (rest *Rest) Due() bool { return rest.due.Load() != nil }
+
+// Release makes the body go on with the error, for a guard of the rest that is being evaluated and says that it holds.
+func (rest *Rest) Release(err error) { rest.due.CompareAndSwap(nil, &err) }
 
 // Wake lets the body go on, though its guard may be false: Suspend returns the error, which may be nil. Only the first call has an
 // effect, and none if the body has gone on, or is forsaken. It may be called on any goroutine, also with graph held.
@@ -165,18 +180,53 @@ func (rest *Rest) Wake(err error) {
 func (rest *Rest) Resume() {
 	a := rest.apart
 	rest.done.Store(true)
-	a.frame.away.Store(false)
+	if rest.wait != nil {
+		rest.wait.leave()
+	}
+	a.back()
 	a.goOn <- struct{}{}
 	<-a.over
+}
+
+// back says that the body is inside of its object again. Its wait has been erased before: else it would seem to keep
+// others out by that. But it may have started goroutines that wait with its context. So from now on it may be in a circle, and its
+// thread is idle, as if these waits had just begun. They are seen here, or see that the body is back: a wait that
+// comes later is counted in pending after that has been read here, and so looks at away later.
+func (a *Apart) back() {
+	f := a.frame
+	f.away.Store(false)
+	if pending.Load() == 0 {
+		return
+	}
+	graph.Lock()
+	if f.idle > 0 {
+		f.park()
+	}
+	graph.Unlock()
+	f.box.mu.Lock()
+	f.box.recheck()
+	f.box.mu.Unlock()
 }
 
 // Forsake says that the request has failed, so that the body does not go on.
 func (rest *Rest) Forsake() {
 	a := rest.apart
+	a.frame.box.unwinding.Add(1) // before the request leaves the object, as far as others know
 	rest.done.Store(true)
 	a.frame.over.Store(true)
 	a.lost.Store(true)
 	a.goOn <- struct{}{}
+}
+
+// unwound says that the goroutine of a body that was forsaken is about to end. The object may have waited for that.
+func (m *Mailbox) unwound() {
+	m.mu.Lock()
+	if m.unwinding.Add(-1) > 0 || m.closed == nil || !m.engage() {
+		m.mu.Unlock()
+		return
+	}
+	m.mu.Unlock()
+	m.workers().Dispatch(m)
 }
 
 // awaits reports whether the body waits for something else than its guard.
@@ -214,10 +264,10 @@ func (m *Mailbox) rests() (all []*Request) {
 	return all
 }
 
-// expects reports whether a body of the object has suspended until something comes from elsewhere. The caller holds mu.
+// expects reports whether a body of the object has suspended until something comes from elsewhere, or has come. The caller holds mu.
 func (m *Mailbox) expects() bool {
 	for _, r := range m.rests() {
-		if r.rest().awaits() {
+		if rest := r.rest(); rest.goal != nil || rest.Due() { // Wake, which sets due, has yet to come to the scheduler
 			return true
 		}
 	}

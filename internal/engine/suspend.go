@@ -148,8 +148,8 @@ func (m *Mailbox) Renew(put func()) bool {
 	if s == nil || !s.quiescent || c != nil && !c.draining {
 		return false
 	}
+	m.forsakeRests() // first, as transactions come to rest only after their requests
 	m.restarts()
-	m.forsakeRests()
 	if c := m.closed; m.suspended() != s || c != nil && !c.draining { // while mu was released
 		return false
 	}

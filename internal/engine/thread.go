@@ -59,7 +59,7 @@ func (r *Request) runOn(t *thread) {
 	if !m.over(r) {
 		out = nil // r waits here again
 		if t != nil {
-			t.waits = t.wake != nil
+			t.waits = t.wake != nil && r.rest() == nil // a body that has suspended takes no thread
 		}
 	}
 	if m.left(r, f) {

@@ -54,15 +54,49 @@ type canceler interface {
 }
 
 // cancel takes the request of a caller out of its queue. It does so even if the request is
-// committed, which would wait for ever; but if its body has suspended that goes on, with the error.
+// committed, which would wait for ever; but not if its body has suspended.
 func (r *Request) cancel(err error) bool {
 	m := r.lock()
-	if rest := r.rest(); rest != nil {
+	if r.rest() != nil {
 		m.mu.Unlock()
-		rest.Wake(err)
 		return false
 	}
 	return m.remove(r)
+}
+
+// suspended reports whether what by waits for is a request whose body has suspended.
+func suspended(by canceler) bool {
+	r, _ := by.(*Request)
+	if c, ok := by.(*choice); ok {
+		r = c.of.winner.Load()
+	}
+	if r == nil || r == noWinner {
+		return false
+	}
+	m := r.lock()
+	defer m.mu.Unlock()
+	return r.rest() != nil
+}
+
+// elsewhere breaks a circle by erasing a wait in it that is not w, as the body that w waits for has begun and is suspended. It
+// reports false if none can be canceled. The caller holds graph.
+func (w *waiter) elsewhere(circle []waitgraph.Link, err *mailbox.DeadlockError, broken *[]*waiter) bool {
+	for _, link := range circle {
+		if link.Waits == nil {
+			continue
+		}
+		for _, wait := range link.Waits.Waits() {
+			other := wait.Owner.(*waiter)
+			if other == w || other.by != nil && !other.by.cancel(err) {
+				continue
+			}
+			other.erase()
+			other.err = err
+			*broken = append(*broken, other)
+			return true
+		}
+	}
+	return false
 }
 
 // abort implements canceler. The caller waits for the token, whatever becomes of its
@@ -187,6 +221,9 @@ func (w *waiter) breaks(circle []waitgraph.Link, broken *[]*waiter) error {
 			continue // w may be in another circle
 		}
 		if w.by != nil && !w.by.cancel(err) {
+			if suspended(w.by) && w.elsewhere(circle, err, broken) {
+				continue
+			}
 			return nil
 		}
 		w.erase()
