@@ -146,12 +146,11 @@ type Mailbox struct {
 	// Parked, and an owner that loads it has taken the object by a swap from such a word.
 	watched uint64
 
-	mu        exclusion
-	queues    atomic.Pointer[mailbox.Scheduler] // made when a request first has to be considered; used under mu
-	closed    *closing                          // once the object takes no more requests
-	extras    atomic.Pointer[extras]            // nil unless the object has any
-	unwinding atomic.Int32                      // bodies that have been forsaken, and whose deferred functions run: see rest.go
-	out       *Request                          // has ended, and its caller is yet to be told; set during calls of next, for abandon
+	mu     exclusion
+	queues atomic.Pointer[mailbox.Scheduler] // made when a request first has to be considered; used under mu
+	closed *closing                          // once the object takes no more requests
+	extras atomic.Pointer[extras]            // nil unless the object has any
+	out    *Request                          // has ended, and its caller is yet to be told; set during calls of next, for abandon
 
 	// What never changes comes last, in another cache line than the word. A body that leaves a
 	// parallel object reads it before it writes the word, which others write meanwhile.
@@ -520,7 +519,7 @@ func (m *Mailbox) park(w word.Word, k *mailbox.Scheduler) word.Word {
 // closed and nothing runs any more, that is the end of the object.
 func (m *Mailbox) released() {
 	m.noteQuiescent()
-	if c := m.closed; c != nil && !c.over && !m.runs() && m.unwinding.Load() == 0 && !m.undoes() && !(c.draining && (m.suspended() != nil || m.waits() || m.retains())) { // a Drain may yet serve what waits
+	if c := m.closed; c != nil && !c.over && !m.runs() && !m.unwinds() && !m.undoes() && !(c.draining && (m.suspended() != nil || m.waits() || m.retains())) { // a Drain may yet serve what waits
 		c.over = true
 		m.forget()
 		close(c.idle)

@@ -98,6 +98,7 @@ func (r *Request) board(h *Hop, box *Mailbox, now time.Duration) {
 	}
 	if r.rare.hop, r.rare.rest = nil, h.rest; h.rest != nil {
 		frame, r.Try = r.frame, false // the body has begun
+		m.special()                   // which Forsake needs
 	}
 	r.Leaf, r.Body, r.committed, r.frame = h.Leaf, h.Body, h.Commit, frame
 	// A Try stays one. If the queue is full r is refused: it does not wait in an overflow queue.

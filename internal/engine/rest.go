@@ -211,7 +211,7 @@ func (a *Apart) back() {
 // Forsake says that the request has failed, so that the body does not go on.
 func (rest *Rest) Forsake() {
 	a := rest.apart
-	a.frame.box.unwinding.Add(1) // before the request leaves the object, as far as others know
+	a.frame.box.extras.Load().unwinding.Add(1) // before the request leaves the object, as far as others know
 	rest.done.Store(true)
 	a.frame.over.Store(true)
 	a.lost.Store(true)
@@ -221,12 +221,18 @@ func (rest *Rest) Forsake() {
 // unwound says that the goroutine of a body that was forsaken is about to end. The object may have waited for that.
 func (m *Mailbox) unwound() {
 	m.mu.Lock()
-	if m.unwinding.Add(-1) > 0 || m.closed == nil || !m.engage() {
+	if m.special().unwinding.Add(-1) > 0 || m.closed == nil || !m.engage() {
 		m.mu.Unlock()
 		return
 	}
 	m.mu.Unlock()
 	m.workers().Dispatch(m)
+}
+
+// unwinds reports whether deferred functions run of bodies that have been forsaken.
+func (m *Mailbox) unwinds() bool {
+	x := m.extras.Load()
+	return x != nil && x.unwinding.Load() > 0
 }
 
 // awaits reports whether the body waits for something else than its guard.

@@ -20,6 +20,7 @@ type extras struct {
 	rechecks   bool           // a worker is about to look for circles; guarded by mu
 	suspension *suspension    // why nothing starts, or nil; guarded by mu
 	parallel   *parallelState // of a parallel object; guarded by mu
+	unwinding  atomic.Int32   // bodies that have been forsaken, and whose deferred functions run: see rest.go
 }
 
 // special returns the object's extras, and makes them first if it has none. The caller holds mu.
