@@ -105,10 +105,14 @@ func (t *Transaction) Rollback(ctx context.Context) error {
 		return &InsideError{Transaction: t.id, Call: "Rollback"}
 	}
 	t.tx.Doom(&EndedError{Transaction: t.id}) // which has it rolled back on another goroutine
+	done := ctx.Done()
+	if engine.TransactionOf(ctx) == &t.tx {
+		done = nil // it has ended with that, and says nothing
+	}
 	select {
 	case <-t.Done():
 		return t.rolled()
-	case <-ctx.Done():
+	case <-done:
 	}
 	select {
 	case <-t.Done():
