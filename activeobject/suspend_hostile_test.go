@@ -47,7 +47,7 @@ func TestAResultThatComesDuringACloseIsNotLost(t *testing.T) {
 
 // A condition that is false twice is not said to be impure because the body is woken in between.
 func TestAnAuditedConditionIsNotImpureAsTheBodyIsWoken(t *testing.T) {
-	type box struct{ n int }
+	type box struct{}
 	boxes := activeobject.NewType[box]("box")
 	var asked atomic.Int32
 	var end context.CancelFunc
@@ -482,11 +482,12 @@ func TestACircleThatACallerOfASuspendedBodyClosesIsBroken(t *testing.T) {
 	defer close(stop)
 	for range 2 * runtime.GOMAXPROCS(0) { // so that goroutines are preempted anywhere
 		go func() {
-			for {
+			for ended := false; !ended; {
 				select {
 				case <-stop:
-					return
+					ended = true
 				default:
+					runtime.Gosched()
 				}
 			}
 		}()

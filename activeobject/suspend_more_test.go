@@ -383,7 +383,7 @@ func BenchmarkSuspendedBytes(b *testing.B) {
 	for range b.N {
 		ctx, system := context.Background(), actor.NewSystem()
 		o := activeobject.Must(activeobject.New(system, depots, &depot{}))
-		const n = 20000
+		const n = 5000
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
