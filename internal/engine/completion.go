@@ -157,9 +157,7 @@ func (c *Completion) await(ctx context.Context, goal waitgraph.Goal) (err error)
 		}
 		aborted = w.aborted
 	}
-	thread := ThreadOf(ctx)
-	leaves(thread)
-	defer comesBack(thread)
+	defer comesBack(leaves(ctx))
 	select {
 	case <-c.Done():
 		return nil

@@ -31,9 +31,7 @@ func (m *Mailbox) AwaitEnd(ctx context.Context, end func() (idle <-chan struct{}
 		}
 	}
 	idle := end()
-	thread := ThreadOf(ctx)
-	leaves(thread)
-	defer comesBack(thread)
+	defer comesBack(leaves(ctx))
 	select {
 	case <-idle:
 		return nil

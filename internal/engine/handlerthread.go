@@ -33,13 +33,16 @@ func ThreadOf(ctx context.Context) Thread {
 	return t
 }
 
-// leaves says that the calling goroutine, which runs on t, begins to wait, and comesBack that it goes
-// on; t may be nil. Both are called where a goroutine parks, which is the only place that looks for a
-// thread.
-func leaves(t Thread) {
+// leaves says that the calling goroutine begins to wait, and returns the thread that it runs on by ctx, or nil. ComesBack
+// says that it goes on. Both are called where a goroutine parks, which is the only place that looks for a thread:
+//
+//	defer comesBack(leaves(ctx))
+func leaves(ctx context.Context) Thread {
+	t := ThreadOf(ctx)
 	if t != nil {
 		t.Park()
 	}
+	return t
 }
 
 func comesBack(t Thread) {

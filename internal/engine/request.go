@@ -474,34 +474,36 @@ func (m *Mailbox) wait(r *Request) {
 	} else if m.config.helps() {
 		m.help(r)
 	}
-	thread := ThreadOf(r.ctx)
-	for !r.ended {
-		leaves(thread)
-		if !r.ends {
-			<-r.wake
-		} else {
-			select {
-			case <-r.wake:
-			case <-r.ctx.Done():
-				held := r.held(m)
-				if m.Withdraw(r) {
-					if held == nil {
-						r.fail(r.ctx.Err())
-					} else {
-						held.Cause = ended(r.ctx)
-						r.lapse(held)
-					}
-					comesBack(thread)
-					return
-				}
-				// It runs, or has been granted, or may not be withdrawn: there will
-				// be a token.
-				<-r.wake
-			}
-		}
-		comesBack(thread)
+	for !r.ended && m.awaitToken(r) {
 		m.told(r, chain)
 	}
+}
+
+// awaitToken waits for the token of r. It reports false if the context of r has ended before, and r has left its queue.
+func (m *Mailbox) awaitToken(r *Request) (token bool) {
+	defer comesBack(leaves(r.ctx))
+	if !r.ends {
+		<-r.wake
+		return true
+	}
+	select {
+	case <-r.wake:
+		return true
+	case <-r.ctx.Done():
+	}
+	held := r.held(m)
+	if !m.Withdraw(r) {
+		// It runs, or has been granted, or may not be withdrawn: there will be a token.
+		<-r.wake
+		return true
+	}
+	if held == nil {
+		r.fail(r.ctx.Err())
+	} else {
+		held.Cause = ended(r.ctx)
+		r.lapse(held)
+	}
+	return false
 }
 
 // told acts on the token of r, which has been taken: if r has been granted, told runs its body,
@@ -889,9 +891,7 @@ func (r *Request) Redeem(ctx context.Context) error {
 		}
 		aborted = w.aborted
 	}
-	thread := ThreadOf(ctx)
-	leaves(thread)
-	defer comesBack(thread)
+	defer comesBack(leaves(ctx))
 	done := ctx.Done()
 	if done == nil && aborted == nil {
 		<-r.wake

@@ -246,44 +246,9 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 			return err
 		}
 	}
-	var due <-chan time.Time
-	if s.timed {
-		timer := time.NewTimer(s.due)
-		defer timer.Stop()
-		due = timer.C
+	if token, err := s.awaitToken(ctx); !token {
+		return err
 	}
-	thread := ThreadOf(ctx)
-	leaves(thread)
-	for told := false; !told; {
-		select {
-		case <-s.wake:
-			told = true
-			continue
-		case <-due:
-			if s.cancel() {
-				comesBack(thread)
-				return ErrDue
-			}
-			due = nil // one has been claimed
-			continue
-		case <-ctx.Done():
-		}
-		if s.cancel() {
-			comesBack(thread)
-			return ctx.Err()
-		}
-		// One has been claimed. It waits nevertheless if it has been requeued.
-		w := s.winner.Load()
-		if w != noWinner && w.box.Load().Withdraw(w) {
-			w.lapse(ctx.Err())
-			w.ended = true
-			comesBack(thread)
-			return nil
-		}
-		<-s.wake
-		told = true
-	}
-	comesBack(thread)
 	r := s.winner.Load()
 	if r == noWinner {
 		return s.aborted
@@ -292,6 +257,43 @@ func (s *Selection) wait(ctx context.Context, chain *Frame) error {
 	m.told(r, chain)
 	m.wait(r) // if it has been requeued there
 	return nil
+}
+
+// awaitToken waits for the token of the winner. It reports false if there will be none: the wait has ended before, with the error,
+// or the winner's context has, and the winner has left its queue.
+func (s *Selection) awaitToken(ctx context.Context) (token bool, err error) {
+	defer comesBack(leaves(ctx))
+	var due <-chan time.Time
+	if s.timed {
+		timer := time.NewTimer(s.due)
+		defer timer.Stop()
+		due = timer.C
+	}
+	for {
+		select {
+		case <-s.wake:
+			return true, nil
+		case <-due:
+			if s.cancel() {
+				return false, ErrDue
+			}
+			due = nil // one has been claimed
+			continue
+		case <-ctx.Done():
+		}
+		if s.cancel() {
+			return false, ctx.Err()
+		}
+		// One has been claimed. It waits nevertheless if it has been requeued.
+		w := s.winner.Load()
+		if w != noWinner && w.box.Load().Withdraw(w) {
+			w.lapse(ctx.Err())
+			w.ended = true
+			return false, nil
+		}
+		<-s.wake
+		return true, nil
+	}
 }
 
 // Forsake is Request.Forsake for the winner of a selection. If there is none, it cancels the

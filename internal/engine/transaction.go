@@ -338,9 +338,7 @@ func (t *Transaction) Quiesce(ctx context.Context, ended error) error {
 	if err != nil {
 		return err
 	}
-	thread := ThreadOf(ctx)
-	leaves(thread)
-	defer comesBack(thread)
+	defer comesBack(leaves(ctx))
 	select {
 	case <-rest:
 		return nil
